@@ -1,0 +1,210 @@
+"""Names → where their code lives, and framework-free facts about them.
+
+Nothing here imports a framework: the login side plans from these facts, the compute side loads ``module:attr``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from harness.errors import CatalogError, nearest
+
+FRAMEWORKS = ("tensorflow", "torch")
+NO_FRAMEWORK = "none"
+
+
+@dataclass(frozen=True)
+class Option:
+    """A workload's or pipeline's own option, set under ``options`` in a sweep."""
+
+    type: type
+    default: Any
+    help: str
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """A data set's form. ``origins`` are the ways to have it: the real one, or generated sets in the same format."""
+
+    name: str
+    description: str
+    sample_shape: tuple[int, int, int]
+    classes: int
+    reader: str
+    origins: tuple[str, ...]
+    in_memory: bool = False
+
+
+@dataclass(frozen=True)
+class WorkloadSpec:
+    """A training task. ``frameworks`` maps a framework to the ``module:attr`` that builds its session.
+
+    ``recipe`` names the framework-free preparation and augmentation of its samples.
+    """
+
+    name: str
+    description: str
+    frameworks: Mapping[str, str]
+    dataset: str | None
+    batch_size: int
+    pipelines: Mapping[str, str]
+    model: str | None = None
+    recipe: str | None = None
+    options: Mapping[str, Option] = field(default_factory=dict)
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class PipelineSpec:
+    """An input pipeline variant. ``frameworks`` maps a framework to the ``module:attr`` that builds it."""
+
+    name: str
+    description: str
+    frameworks: Mapping[str, str]
+    formats: tuple[str, ...]
+    uses: tuple[str, ...]
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+
+DATASETS = {
+    spec.name: spec
+    for spec in (
+        DatasetSpec(
+            name="mnist",
+            description="MNIST, 28×28 greyscale digits, gzip IDX files",
+            sample_shape=(28, 28, 1),
+            classes=10,
+            reader="harness.datasets.mnist:read",
+            origins=("real", "digits", "synthetic"),
+            in_memory=True,
+        ),
+        DatasetSpec(
+            name="cifar10",
+            description="CIFAR-10, 32×32 colour images, python or binary batches",
+            sample_shape=(32, 32, 3),
+            classes=10,
+            reader="harness.datasets.cifar10:read",
+            origins=("real", "photos", "synthetic"),
+            in_memory=True,
+        ),
+    )
+}
+
+PIPELINES = {
+    spec.name: spec
+    for spec in (
+        PipelineSpec(
+            name="memory",
+            description="numpy arrays wholly in memory, read by a Keras PyDataset or a torch DataLoader",
+            frameworks={
+                "tensorflow": "harness.pipelines.keras_sequence:build",
+                "torch": "harness.pipelines.torch_memory:build",
+            },
+            formats=("mnist", "cifar10"),
+            uses=("workers", "max_queue_size", "multiprocessing", "prefetch"),
+        ),
+        PipelineSpec(
+            name="scripted",
+            description="replay's scripted producer and buffer; no data are read",
+            frameworks={NO_FRAMEWORK: "harness.workloads.replay:build_pipeline"},
+            formats=(),
+            uses=("workers", "prefetch"),
+        ),
+    )
+}
+
+WORKLOADS = {
+    spec.name: spec
+    for spec in (
+        WorkloadSpec(
+            name="dcgan_mnist",
+            description="DCGAN on MNIST: discriminator on real, discriminator on generated, generator; one update each",
+            frameworks={
+                "tensorflow": "harness.workloads.dcgan_mnist.model_tf:build",
+                "torch": "harness.workloads.dcgan_mnist.model_torch:build",
+            },
+            recipe="harness.workloads.dcgan_mnist.recipe:Recipe",
+            dataset="mnist",
+            batch_size=32,
+            pipelines={"tensorflow": "memory", "torch": "memory"},
+            source="NUS HPC, experiment A",
+        ),
+        WorkloadSpec(
+            name="resnet20_cifar10",
+            description="ResNet20 v1 on CIFAR-10 with shift and flip augmentation",
+            frameworks={
+                "tensorflow": "harness.workloads.resnet20_cifar10.model_tf:build",
+                "torch": "harness.workloads.resnet20_cifar10.model_torch:build",
+            },
+            recipe="harness.workloads.resnet20_cifar10.recipe:Recipe",
+            dataset="cifar10",
+            batch_size=64,
+            pipelines={"tensorflow": "memory", "torch": "memory"},
+            source="NUS HPC, experiment B",
+        ),
+        WorkloadSpec(
+            name="replay",
+            description="framework-free scripted producer, buffer and consumer with exactly known results",
+            frameworks={NO_FRAMEWORK: "harness.workloads.replay:build"},
+            dataset=None,
+            batch_size=32,
+            pipelines={NO_FRAMEWORK: "scripted"},
+            options={
+                "produce_s": Option(float, 0.01, "seconds one producer needs for a batch"),
+                "consume_s": Option(float, 0.01, "seconds the consumer needs for a batch"),
+                "first_step_s": Option(float, 0.0, "further seconds of the first step, as compilation takes"),
+                "clock": Option(str, "virtual", "virtual: exact and instantaneous; real: sleeps"),
+            },
+        ),
+    )
+}
+
+ENGINES = {
+    "tensorflow": "harness.runtime.engine_tf:Engine",
+    "torch": "harness.runtime.engine_torch:Engine",
+    NO_FRAMEWORK: "harness.runtime.engine_none:Engine",
+}
+
+COMMS = {
+    "none": "harness.comm.none:build",
+    "mpi4py": "harness.comm.mpi4py_exchange:build",
+}
+
+SCHEDULERS = {
+    "local": "harness.jobs.schedulers.local",
+    "pbs": "harness.jobs.schedulers.pbs",
+    "torque": "harness.jobs.schedulers.torque",
+    "slurm": "harness.jobs.schedulers.slurm",
+}
+
+Spec = TypeVar("Spec")
+
+
+def lookup(table: Mapping[str, Spec], name: str, kind: str) -> Spec:
+    """The entry ``name``, or a message with every valid name, the nearest first."""
+    try:
+        return table[name]
+    except KeyError:
+        raise CatalogError(f"unknown {kind} {name!r}; {nearest(name, list(table))}") from None
+
+
+def load(reference: str) -> Any:
+    """The object that ``module:attr`` (or ``module``) names."""
+    module, _, attribute = reference.partition(":")
+    loaded = importlib.import_module(module)
+    return getattr(loaded, attribute) if attribute else loaded
+
+
+def split_dataset(name: str) -> tuple[str, str]:
+    """``(origin, format)`` of a data set's name: ``mnist`` is (real, mnist), ``synthetic:mnist`` (synthetic, mnist)."""
+    origin, colon, form = name.partition(":")
+    return (origin, form) if colon else ("real", name)
+
+
+def dataset_directory(name: str) -> str:
+    """Directory of a data set inside a storage: ``mnist``, ``synthetic-mnist``, ``digits-mnist``."""
+    origin, form = split_dataset(name)
+    return form if origin == "real" else f"{origin}-{form}"

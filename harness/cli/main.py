@@ -1,0 +1,98 @@
+"""The ``harness`` command: a group that loads a verb's module only when the verb is used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+import harness
+
+#: verb → (module:attr of its click command, one line of help). The help stands here so that ``harness --help``
+#: imports no verb at all: a login node's shared file system makes every import slow.
+VERBS = {
+    "plan": ("harness.cli.plan:plan", "Expand a sweep on a cluster: points, placements, refusals."),
+    "schema": ("harness.cli.schema:schema", "Print the JSON Schema of sweep or cluster files, for editors."),
+    "render": ("harness.cli.render:render", "Write the job scripts of a sweep without submitting them."),
+    "run": ("harness.cli.run:run", "Plan, submit, watch, collect, tabulate and plot a sweep."),
+    "submit": ("harness.cli.submit:submit", "Submit a sweep's missing jobs and return."),
+    "status": ("harness.cli.status:status", "Show the state of a campaign's jobs."),
+    "wait": ("harness.cli.wait:wait", "Wait until a campaign's jobs have ended."),
+    "cancel": ("harness.cli.cancel:cancel", "Cancel a campaign's jobs."),
+    "retry": ("harness.cli.retry:retry", "Submit new attempts of failed, lost or timed-out jobs."),
+    "data": ("harness.cli.data:data", "Make, verify and describe data sets."),
+    "collect": ("harness.cli.collect:collect", "Derive the table of runs from a campaign's evidence."),
+    "table": ("harness.cli.table:table", "Print a campaign's table."),
+    "plot": ("harness.cli.plot:plot", "Draw every figure that a campaign's data support."),
+    "check": ("harness.cli.check:check", "List findings: what makes a campaign's numbers doubtful, and what to do."),
+}
+
+
+class LazyGroup(click.Group):
+    """A click group whose commands are known by name and imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module, _, attribute = VERBS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            from harness.errors import nearest
+
+            raise click.UsageError(f"no verb {args[0]!r}; {nearest(args[0], list(VERBS))}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+
+
+EPILOG = """\b
+Example:
+  harness run configs/sweeps/quickstart.yml
+Exit codes: 0 done, 1 something failed, 2 bad input, 130 interrupted.
+"""
+
+
+@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(harness.__version__, "-V", "--version", prog_name="harness")
+def cli() -> None:
+    """Benchmark deep-learning training and its input pipelines as batch jobs.
+
+    A YAML sweep and a cluster description become PBS, Torque, Slurm or local jobs under mpirun; their
+    evidence becomes tables, plots and an answer.
+    """
+
+
+def main() -> None:
+    """Run the command line; a :class:`harness.errors.HarnessError` becomes one message and its exit code."""
+    try:
+        cli(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+    except Exception as error:
+        from harness.errors import HarnessError
+
+        if not isinstance(error, HarnessError):
+            raise
+        click.echo(f"harness: {error}", err=True)
+        sys.exit(error.exit_code)

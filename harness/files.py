@@ -1,0 +1,100 @@
+"""Files that survive crashes: atomic replacement, durable append, JSON lines that tolerate a torn tail.
+
+Shared file systems (NFS, Lustre) give no locks to rely on, but ``rename`` within a directory is atomic and
+``fsync`` reaches the server, so everything here is built from those two.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def write_atomically(path: Path, content: str | bytes, mode: int = 0o644) -> None:
+    """Replace ``path`` by ``content``: a reader sees the old file or the new one, never half of either."""
+    data = content.encode() if isinstance(content, str) else content
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make a rename or a new name in ``path`` durable."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def json_line(record: Any) -> str:
+    """One record as a line of compact JSON; NaN and infinity are refused because JSON has neither."""
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+class Appender:
+    """Append JSON records to a file, each durable when :meth:`append` returns.
+
+    A crash can leave a torn last line; a new appender ends such a line first, so that later records stay whole.
+    """
+
+    def __init__(self, path: Path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not path.exists()
+        self._stream = path.open("ab+", buffering=0)
+        if is_new:
+            sync_directory(path.parent)
+        size = self._stream.seek(0, os.SEEK_END)
+        if size:
+            self._stream.seek(size - 1)
+            if self._stream.read(1) != b"\n":
+                self._stream.write(b"\n")
+
+    def append(self, *records: Any) -> None:
+        """Write ``records`` as one write call and wait until they are on disk."""
+        self._stream.write("".join(json_line(r) for r in records).encode())
+        os.fsync(self._stream.fileno())
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def __enter__(self) -> Appender:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+
+def read_json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict[str, Any]]:
+    """The records of a JSON-lines file; lines that are no JSON object are skipped.
+
+    Their line numbers (from 1) are added to ``torn`` where given. A file that does not exist has no records.
+    """
+    try:
+        stream = path.open("rb")
+    except FileNotFoundError:
+        return
+    with stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                record = json.loads(line)
+            except ValueError:
+                record = None
+            if isinstance(record, dict):
+                yield record
+            elif line.strip() and torn is not None:
+                torn.append(number)

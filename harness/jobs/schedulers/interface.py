@@ -1,0 +1,78 @@
+"""A scheduler, as pure pairs: build an argument vector, understand the answer. One place elsewhere runs processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from harness.model.cluster import Cluster
+from harness.model.job import Observation, Placement
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a finished scheduler command left: ``returncode`` None means it timed out and may yet take effect."""
+
+    returncode: int | None
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """What became of a submission.
+
+    accepted: ``job_id`` is set. refused: the scheduler said no, ``message`` says why in its words; nothing was queued.
+    unknown: the answer does not tell (time-out, server lost); only a search by job name can.
+    """
+
+    outcome: Literal["accepted", "refused", "unknown"]
+    job_id: str = ""
+    message: str = ""
+    retryable: bool = False
+
+
+@dataclass(frozen=True)
+class ArrayRange:
+    """Indices 0 … ``size - 1`` of a job array, at most ``throttle`` of them at once."""
+
+    size: int
+    throttle: int | None = None
+
+
+class Scheduler(Protocol):
+    """Implemented by one module each, as module-level functions of these names."""
+
+    #: prefix of a directive line: ``#PBS``, ``#SBATCH``; empty where there are none
+    PREFIX: str
+    #: shell variable that holds the job's id inside the job
+    JOB_ID_VARIABLE: str
+    #: shell variable that holds the array index inside the job; empty where there are no arrays
+    ARRAY_INDEX_VARIABLE: str
+
+    def directives(
+        self, cluster: Cluster, placement: Placement, job_name: str, output: str, array: ArrayRange | None = None
+    ) -> list[str]:
+        """The directive lines without their prefix; ``output`` is the path for the scheduler's own log."""
+
+    def submit_argv(self, script: str, job_name: str) -> list[str]: ...
+
+    def parse_submit(self, answer: Answer) -> Submitted: ...
+
+    def status_argv(self, job_ids: Sequence[str]) -> list[list[str]]:
+        """The commands that ask for these jobs, as few as the scheduler safely allows."""
+
+    def parse_status(self, job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str, Observation]:
+        """One observation for each id that the answers speak of; unknown jobs get ``state`` None.
+
+        Ids about which nothing was learnt (server down, broken record) are left out.
+        """
+
+    def find_argv(self, user: str) -> list[str]:
+        """The command that lists the user's jobs by name, for reconciliation and for counting the queue."""
+
+    def parse_find(self, answer: Answer) -> list[Observation] | None:
+        """The user's jobs with ``job_name``; None when the answer cannot be trusted to be complete."""
+
+    def cancel_argv(self, job_ids: Sequence[str]) -> list[list[str]]: ...

@@ -1,0 +1,119 @@
+"""Every path of a campaign, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.model.job import attempt_name
+
+
+@dataclass(frozen=True)
+class AttemptLayout:
+    """The directory of one attempt: what goes in (point.json, job.sh) and what comes out (everything else)."""
+
+    root: Path
+
+    @property
+    def point(self) -> Path:
+        return self.root / "point.json"
+
+    @property
+    def script(self) -> Path:
+        return self.root / "job.sh"
+
+    @property
+    def claim(self) -> Path:
+        """Made with mkdir by the job itself before it does anything: whoever cannot make it must leave."""
+        return self.root / "started"
+
+    @property
+    def exit(self) -> Path:
+        return self.root / "exit.json"
+
+    @property
+    def stdout(self) -> Path:
+        return self.root / "stdout"
+
+    @property
+    def stderr(self) -> Path:
+        return self.root / "stderr"
+
+    def events(self, rank: int) -> Path:
+        return self.root / f"events.r{rank}.jsonl"
+
+    def samples(self, node: str) -> Path:
+        return self.root / f"samples.{node}.jsonl"
+
+
+@dataclass(frozen=True)
+class CampaignLayout:
+    """The directory of one campaign: ``results/<campaign>/``."""
+
+    root: Path
+
+    @property
+    def meta(self) -> Path:
+        """campaign.json: the sweep's name and digest, the cluster, the tasks in submission order, refusals."""
+        return self.root / "campaign.json"
+
+    @property
+    def ledger(self) -> Path:
+        return self.root / "ledger.jsonl"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "lock"
+
+    @property
+    def runs(self) -> Path:
+        return self.root / "runs"
+
+    def attempt(self, point_id: str, repeat: int, attempt: int) -> AttemptLayout:
+        return AttemptLayout(self.runs / point_id / attempt_name(repeat, attempt))
+
+    @property
+    def runs_csv(self) -> Path:
+        return self.root / "runs.csv"
+
+    @property
+    def runs_parquet(self) -> Path:
+        return self.root / "runs.parquet"
+
+    @property
+    def steps_parquet(self) -> Path:
+        return self.root / "steps.parquet"
+
+    @property
+    def plots(self) -> Path:
+        return self.root / "plots"
+
+    @property
+    def report(self) -> Path:
+        return self.root / "report.html"
+
+
+@dataclass(frozen=True)
+class ProjectLayout:
+    """Where configurations, results and job-script templates lie, relative to the directory the user works in."""
+
+    root: Path
+
+    @property
+    def clusters(self) -> Path:
+        return self.root / "configs" / "clusters"
+
+    @property
+    def sweeps(self) -> Path:
+        return self.root / "configs" / "sweeps"
+
+    @property
+    def jobscripts(self) -> Path:
+        return self.root / "jobscripts"
+
+    @property
+    def results(self) -> Path:
+        return self.root / "results"
+
+    def campaign(self, name: str) -> CampaignLayout:
+        return CampaignLayout(self.results / name)

@@ -1,0 +1,46 @@
+"""A campaign: a sweep planned on a cluster. The content of ``campaign.json``, which the analysis side reads."""
+
+from __future__ import annotations
+
+from harness.model.axes import Axes, Count, Frozen, PositiveInt
+from harness.model.job import Placement
+
+CAMPAIGN_SCHEMA = 1
+
+
+class Task(Frozen):
+    """One repeat of one point: what has to be measured once. Attempts are tries at a task."""
+
+    point_id: str
+    repeat: Count
+
+
+class Refusal(Frozen):
+    """A point that cannot run on this cluster. ``code`` is stable (such as cores_per_node), ``reason`` is for people."""
+
+    point_id: str
+    axes: Axes
+    code: str
+    reason: str
+
+
+class PlannedPoint(Frozen):
+    axes: Axes
+    placement: Placement
+
+
+class Campaign(Frozen):
+    """``varied`` names the axes that take more than one value, in the sweep's order; ``tasks`` are in run order."""
+
+    schema_version: int = CAMPAIGN_SCHEMA
+    name: str
+    sweep: str
+    description: str = ""
+    sweep_file: str = ""
+    cluster: str
+    created_unix_s: float
+    varied: tuple[str, ...]
+    repeats: PositiveInt
+    points: dict[str, PlannedPoint]
+    tasks: tuple[Task, ...]
+    refusals: tuple[Refusal, ...] = ()

@@ -1,0 +1,35 @@
+"""Events of a run: one JSON object a line in ``events.r<rank>.jsonl``; the compute side's evidence.
+
+Every record has ``event`` (its kind) and ``t_s`` (seconds on the rank's monotonic clock, zero at ``run_start``).
+Kinds and their further fields:
+
+``run_start``   schema, rank, world, local_rank, local_world, node, pid, unix_s, point_id, repeat, attempt
+``provenance``  versions {name: version}, host {…}, env {…}, git_commit, command
+``affinity``    requested_cores (per rank), allowed_cpus [int] (this rank), worker_allowed_cpus [int] | null (one
+                loader worker), threads {pool: n}, launcher_binding (what the launcher had bound before us)
+``data``        dataset, origin (real | digits | photos | synthetic | none), path, samples, bytes, digest, verified
+``cache``       wanted, state (cold | warm | unknown), resident_share, bytes
+``stage``       from_path, to_path, seconds, bytes, files
+``model``       parameters, trainable, name, further counts
+``phase``       name (import, build, …), begin_s, end_s
+``steps``       columns of equal length: step [int] and the columns of :data:`STEP_COLUMNS`
+``loss``        step, value
+``finding``     code, evidence {…}, advice
+``check``       name (such as ranks_identical), ok, value
+``io``          read_bytes (storage), rchar_bytes (all read calls), at: begin | end
+``error``       type, message, traceback
+``run_end``     ok, steps, fresh_images, consumed_images
+
+Samples of utilisation lie in ``samples.<node>.jsonl``, one record a second by one process per node:
+``t_s``, ``unix_s``, ``cpu_percent`` [per CPU], ``rss_bytes`` (process tree of the ranks here), ``gpu`` [{util_percent,
+memory_bytes, power_w}], ``disk_read_bytes``, ``net_recv_bytes`` (counters since the first sample).
+"""
+
+from __future__ import annotations
+
+EVENT_SCHEMA = 1
+
+#: Columns of a ``steps`` event. Times are seconds; ``begin_s`` and ``end_s`` are on the rank's clock; wait (for the
+#: batch), copy (to the device), compute and exchange (gradients) are parts of the step; fresh and consumed count
+#: images; occupancy is the number of batches ready in the pipeline's buffer when the step asked, or null.
+STEP_COLUMNS = ("begin_s", "end_s", "wait_s", "copy_s", "compute_s", "exchange_s", "fresh", "consumed", "occupancy")
