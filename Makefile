@@ -1,0 +1,40 @@
+# Two commands on a fresh machine, nothing between: `make quickstart` and `make test`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(PYTHON) .ci/make_environment.py $(VENV)
+
+.PHONY: help quickstart test lint types examples clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.installed-run: pyproject.toml constraints.txt .ci/make_environment.py
+	$(INSTALL) run
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt .ci/make_environment.py
+	$(INSTALL) dev
+
+quickstart: $(VENV)/.installed-run  ## environment, data, a real small sweep under mpirun, table and plots
+	$(BIN)/harness data make mnist --origin digits
+	$(BIN)/harness data make cifar10 --origin photos
+	$(BIN)/harness run configs/sweeps/quickstart.yml $(if $(FRESH),--fresh)
+
+test: $(VENV)/.installed-dev  ## everything the tests need, then all tests
+	tests/sites/install-debian-packages
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-dev  ## style and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+examples: $(VENV)/.installed-run  ## render jobscripts/examples anew; review the difference before committing
+	$(BIN)/harness render --examples
+
+clean:  ## remove the environment and caches; results stay
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache *.egg-info
