@@ -20,12 +20,20 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main(venv: Path, kind: str) -> None:
-    if sys.version_info < (3, 10):
+    if sys.version_info < (3, 10):  # noqa: UP036 - older Pythons do run this file
         sys.exit(f"Python 3.10 or newer is needed, this is {sys.version.split()[0]}: run `make PYTHON=python3.12 …`")
     if not (venv / "bin" / "pip").exists():
         make_venv(venv)
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--constraint", str(ROOT / "constraints.txt")]
+    pip = [
+        str(venv / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--constraint",
+        str(ROOT / "constraints.txt"),
+    ]
     print(f"installing into {venv} (the frameworks are large; about a minute on a fast connection) …", flush=True)
     result = subprocess.run([*pip, "--editable", f"{ROOT}[{EXTRAS[kind]}]"], env=environment, check=False)
     if result.returncode:
@@ -46,7 +54,9 @@ def make_venv(venv: Path) -> None:
         made = subprocess.run([sys.executable, "-m", "venv", str(venv)], capture_output=True, text=True, check=False)
         if made.returncode == 0:
             return
-    sys.exit(f"{made.stdout}{made.stderr}\nPython's venv module does not work here; on Debian: apt install python3-venv")
+    sys.exit(
+        f"{made.stdout}{made.stderr}\nPython's venv module does not work here; on Debian: apt install python3-venv"
+    )
 
 
 if __name__ == "__main__":
