@@ -52,6 +52,12 @@ class Exchange(Protocol):
     def barrier(self) -> None:
         """Return when every rank has come here."""
 
+    def abort(self, code: int) -> None:
+        """End every rank's process at once with exit code ``code``: peers may be waiting in a collective call."""
+
+    def versions(self) -> dict[str, str]:
+        """The library behind the exchange and its version, as it reports itself; empty where there is none."""
+
 
 @dataclass(frozen=True)
 class RunContext:
@@ -75,10 +81,14 @@ class RunContext:
 
 @dataclass
 class Batch:
-    """One batch of this rank. ``samples`` counts the fresh images it delivered."""
+    """One batch of this rank. ``samples`` counts the fresh images it delivered.
+
+    ``consumed`` counts the images that enter a step with it, where that differs (example echoing); None: ``samples``.
+    """
 
     data: Any
     samples: int
+    consumed: int | None = None
 
 
 @dataclass(frozen=True)
