@@ -157,6 +157,12 @@ WORKLOADS = {
                 "consume_s": Option(float, 0.01, "seconds the consumer needs for a batch"),
                 "first_step_s": Option(float, 0.0, "further seconds of the first step, as compilation takes"),
                 "clock": Option(str, "virtual", "virtual: exact and instantaneous; real: sleeps"),
+                "produce_script": Option(list, [], "seconds of the batches in turn, repeated; instead of produce_s"),
+                "consume_script": Option(list, [], "seconds of the steps in turn, repeated; instead of consume_s"),
+                "straggler_every": Option(int, 0, "every so many batches one takes straggler_s longer; 0: none"),
+                "straggler_s": Option(float, 0.0, "further seconds of a straggling batch"),
+                "lag_s": Option(float, 0.0, "further seconds of each step of the last rank"),
+                "fail_at_step": Option(int, -1, "step that fails, on the last rank, to rehearse a failure; -1: none"),
             },
         ),
     )
