@@ -1,0 +1,189 @@
+"""``harness data``: make, verify and describe data sets."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from harness.datasets.manifest import Manifest, Request
+
+EPILOG = """\b
+Examples:
+  harness data make mnist --origin digits
+  harness data make cifar10 --origin photos --storage scratch --cluster local
+  harness data verify digits:mnist
+"""
+
+
+class PlainGroup(click.Group):
+    """A group that shows its sub-commands in the order in which they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=PlainGroup, epilog=EPILOG)
+def data() -> None:
+    """Make, verify and describe data sets."""
+
+
+def _place_options(command: Any) -> Any:
+    """--to, --storage and --cluster: where a data set lies."""
+    for option in (
+        click.option("--cluster", default="local", show_default=True, help="Cluster file or name, for --storage."),
+        click.option("--storage", default="hpctmp", show_default=True, help="Storage of the cluster to use."),
+        click.option("--to", type=click.Path(path_type=Path), help="Directory of the set itself, instead."),
+    ):
+        command = option(command)
+    return command
+
+
+def _directory(name: str, to: Path | None, storage: str, cluster: str) -> Path:
+    """The directory of data set ``name``: ``to``, or its place under a cluster's storage."""
+    if to is not None:
+        return to
+    from harness.datasets.place import directory
+
+    return directory(name, storage, cluster, Path.cwd())
+
+
+MAKE_EPILOG = """\b
+Examples:
+  harness data make mnist --origin digits
+  harness data make cifar10 --origin photos --train 5000 --test 1000 --to /scratch/me/photos-cifar10
+"""
+
+
+@data.command(epilog=MAKE_EPILOG)
+@click.argument("form", metavar="mnist|cifar10")
+@click.option("--origin", default="synthetic", show_default=True, help="synthetic; digits (mnist); photos (cifar10).")
+@_place_options
+@click.option("--seed", default=0, show_default=True, help="Equal seeds give equal files.")
+@click.option("--train", type=int, help="Training samples  [default: as many as the published set has]")
+@click.option("--test", type=int, help="Test samples  [default: as many as the published set has]")
+@click.option("--layout", type=click.Choice(["python", "binary"]), help="CIFAR-10's batches  [default: python]")
+@click.option("--force", is_flag=True, help="Replace a made set that is already there.")
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest's facts as JSON.")
+def make(
+    form: str,
+    origin: str,
+    to: Path | None,
+    storage: str,
+    cluster: str,
+    seed: int,
+    train: int | None,
+    test: int | None,
+    layout: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Make a data set in its true on-disk format; a set that is already there is left alone.
+
+    Exit codes: 0 there or made, 2 bad input or something else is in the way.
+    """
+    from harness.datasets.make import is_made
+    from harness.datasets.make import make as make_set
+
+    request = _request(form, origin, seed, train, test, layout)
+    path = _directory(request.name, to, storage, cluster)
+    if not force and (found := is_made(path, request)):
+        _report(path, found, "already there", as_json)
+        return
+    started_s = time.monotonic()
+    manifest = make_set(path, request, force)
+    _report(path, manifest, f"made in {time.monotonic() - started_s:.1f} s", as_json)
+
+
+def _request(form: str, origin: str, seed: int, train: int | None, test: int | None, layout: str | None) -> Request:
+    from harness.catalog import DATASETS, lookup
+    from harness.datasets.manifest import Request
+    from harness.datasets.published import COUNTS
+    from harness.errors import UserError
+
+    lookup(DATASETS, form, "data set format")
+    if layout and form != "cifar10":
+        raise UserError("--layout is for cifar10 only")
+    if seed < 0:
+        raise UserError(f"--seed {seed}: a seed is 0 or more")
+    counts = {"train": COUNTS[form]["train"] if train is None else train}
+    counts["test"] = COUNTS[form]["test"] if test is None else test
+    options = {"layout": layout or "python"} if form == "cifar10" else {}
+    return Request(format=form, origin=origin, seed=seed, counts=counts, options=dict(options))
+
+
+def _report(path: Path, manifest: Manifest, what: str, as_json: bool) -> None:
+    from harness.units import format_bytes
+
+    request = manifest.request
+    if as_json:
+        facts = {"path": str(path), "name": request.name, "bytes": manifest.bytes, "files": len(manifest.files)}
+        click.echo(json.dumps(facts | request.model_dump()))
+        return
+    counts = ", ".join(f"{count:,} {split}" for split, count in request.counts.items())
+    size = format_bytes(manifest.bytes)
+    click.echo(f"{request.name}: {what}: {counts}; {len(manifest.files)} files, {size} in {path}")
+        f"{request.name}: {what}: {counts}; {len(manifest.files)} files, {format_bytes(manifest.bytes)} in {path}"
+    )
+
+
+VERIFY_EPILOG = """\b
+Examples:
+  harness data verify digits:mnist
+  harness data verify /scratch/me/photos-cifar10 --json
+"""
+
+
+@data.command(epilog=VERIFY_EPILOG)
+@click.argument("what", metavar="NAME|DIRECTORY")
+@_place_options
+@click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
+@click.pass_context
+def verify(ctx: click.Context, what: str, to: Path | None, storage: str, cluster: str, as_json: bool) -> None:
+    """Check every file of a data set against its checksum.
+
+    Exit codes: 0 all match, 1 a file is missing or differs or has no checksum to match, 2 no data set there.
+    """
+    from harness.datasets.verify import OK
+    from harness.datasets.verify import verify as verify_set
+
+    path = Path(what) if Path(what).is_dir() and to is None else _directory(what, to, storage, cluster)
+    name, checks = verify_set(path)
+    verdicts = []
+    for check in checks:
+        verdicts.append(check)
+        if not as_json:
+            click.echo(f"{check.verdict:8}{check.file}" + (f": {check.detail}" if check.detail else ""))
+    whole = all(check.verdict == OK for check in verdicts)
+    if as_json:
+        files = [vars(check) for check in verdicts]
+        click.echo(json.dumps({"path": str(path), "name": name, "ok": whole, "files": files}))
+    else:
+        click.echo(f"{name} in {path}: " + ("all files match" if whole else "NOT verified"))
+    ctx.exit(0 if whole else 1)
+
+
+DESCRIBE_EPILOG = """\b
+Examples:
+  harness data describe
+  harness data describe cifar10
+"""
+
+
+@data.command(epilog=DESCRIBE_EPILOG)
+@click.argument("form", metavar="[FORMAT]", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the descriptions as JSON.")
+def describe(form: str | None, as_json: bool) -> None:
+    """Say what each data set is, where it comes from and which files belong to it."""
+    from harness.catalog import DATASETS, lookup
+    from harness.datasets.describe import as_text, facts
+
+    specs = [lookup(DATASETS, form, "data set format")] if form else list(DATASETS.values())
+    if as_json:
+        click.echo(json.dumps([facts(spec) for spec in specs]))
+    else:
+        click.echo("\n\n".join(as_text(spec) for spec in specs))

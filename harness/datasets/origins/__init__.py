@@ -1,0 +1,1 @@
+"""Where the images of made data sets come from: one file for each origin."""

@@ -1,0 +1,27 @@
+"""Where a data set lies under a cluster's storage."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from harness.catalog import dataset_directory
+from harness.errors import UserError, nearest
+
+
+def directory(name: str, storage: str, cluster_name: str, project_root: Path) -> Path:
+    """Directory of data set ``name`` in ``storage`` of a cluster, environment variables of this process filled in.
+
+    Raises:
+        UserError: no such cluster or storage, or a variable is not set here.
+    """
+    from harness.config.clusters import load_cluster
+
+    cluster = load_cluster(cluster_name, project_root)
+    if storage not in cluster.storage:
+        raise UserError(f"cluster {cluster.name} has no storage {storage!r}; {nearest(storage, list(cluster.storage))}")
+    text = os.path.expandvars(cluster.storage[storage].path)
+    if "$" in text:
+        raise UserError(f"storage {storage} of {cluster.name} is {text}: that variable is not set here; use --to")
+    path = Path(text)
+    return (path if path.is_absolute() else project_root / path) / dataset_directory(name)
