@@ -7,6 +7,10 @@ from pathlib import Path
 
 from harness.model.job import attempt_name
 
+#: variable that the job script sets where it has copied the data set to node-local storage: the ranks read there
+#: instead of in the placement's data_path
+DATA_DIR_VARIABLE = "HARNESS_DATA_DIR"
+
 
 @dataclass(frozen=True)
 class AttemptLayout:
@@ -41,6 +45,11 @@ class AttemptLayout:
 
     def events(self, rank: int) -> Path:
         return self.root / f"events.r{rank}.jsonl"
+
+    def stage(self, node: str) -> Path:
+        """Facts of the copy to node-local storage, written by the job script on each node (``uname -n``): the fields
+        of a ``stage`` event. Absent where nothing was staged."""
+        return self.root / f"stage.{node}.json"
 
     def samples(self, node: str) -> Path:
         return self.root / f"samples.{node}.jsonl"

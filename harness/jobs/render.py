@@ -1,0 +1,153 @@
+"""From a run specification to the text of a job script: directives from the scheduler's module, one shared body."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import jinja2
+
+import harness
+from harness import catalog
+from harness.errors import UserError
+from harness.jobs import launchers
+from harness.jobs.launchers import Shell, quote
+from harness.jobs.schedulers.interface import Scheduler
+from harness.layout import AttemptLayout
+from harness.model.cluster import Cluster
+from harness.model.job import Placement, RunSpec
+
+BODY_TEMPLATE = "body.sh.j2"
+#: exit code of a job that found its attempt already claimed
+CLAIMED_CODE = 93
+#: exit code of a job whose node cannot write the attempt directory
+UNWRITABLE_CODE = 94
+#: copies at a time when staging to node-local storage; one stream does not fill a parallel file system's link
+STAGE_STREAMS = 8
+
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
+
+
+def render_job(
+    cluster: Cluster, run_spec: RunSpec, attempt_dir: Path, project_root: Path, source_root: Path | None = None
+) -> str:
+    """The whole script of one attempt: the same text for the same arguments.
+
+    ``attempt_dir`` is absolute and visible on the compute nodes. ``project_root`` may hold the site's own body under
+    ``jobscripts/``. ``source_root`` is where the ranks import the harness from; None: where this one lies.
+
+    Raises:
+        UserError: for values that the scheduler or the launcher cannot be given, and for a missing or bad template.
+    """
+    scheduler: Scheduler = catalog.load(catalog.lookup(catalog.SCHEDULERS, cluster.scheduler, "scheduler"))
+    placement, source = run_spec.placement, source_root or package_root()
+    output = str(attempt_dir / "scheduler.log")
+    lines = scheduler.directives(cluster, placement, run_spec.job_name, output)
+    values = {
+        "directives": [f"{scheduler.PREFIX} {line}" for line in lines],
+        "attempt_dir": quote(str(attempt_dir)),
+        "job_name": quote(run_spec.job_name),
+        "job_id": f'"${{{scheduler.JOB_ID_VARIABLE}:-}}"',
+        **_environment(cluster, source),
+        **_staging(cluster, placement),
+        **_launch(cluster, placement, source),
+    }
+    return render_template(cluster.body_template or BODY_TEMPLATE, values, project_root)
+
+
+def render_template(name: str, values: dict[str, Any], project_root: Path) -> str:
+    """A body template of the project, or else of the harness, filled in."""
+    try:
+        return _templates(project_root).get_template(name).render(values, **_CODES)
+    except jinja2.TemplateNotFound as error:
+        places = " or ".join(str(root / "jobscripts") for root in (project_root, package_root()))
+        raise UserError(f"no job body {error.name!r} in {places}; see body_template in the cluster's file") from None
+    except jinja2.TemplateError as error:
+        where = f"{error.filename or name}:{error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else name
+        raise UserError(f"{where}: {error.message}; names that a job body may use stand in {BODY_TEMPLATE}") from None
+
+
+_CODES = {"claimed_code": CLAIMED_CODE, "unwritable_code": UNWRITABLE_CODE, "stage_streams": STAGE_STREAMS}
+
+
+@lru_cache(maxsize=8)
+def _templates(project_root: Path) -> jinja2.Environment:
+    loader = jinja2.FileSystemLoader([project_root / "jobscripts", package_root() / "jobscripts"])
+    return jinja2.Environment(
+        loader=loader,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # shell text; every value is quoted for the shell before it comes here
+    )
+
+
+def package_root() -> Path:
+    """The directory that holds the ``harness`` package, and ``jobscripts/`` beside it in a checkout."""
+    return Path(harness.__file__).resolve().parent.parent
+
+
+def expanded(path: str) -> Shell:
+    """A path of the cluster's file as one shell word: ``$NAME`` and ``${NAME}`` are expanded in the job, all else
+    stays as written; a variable that is not set there ends the job with a message."""
+    words, end = [], 0
+    for match in _VARIABLE.finditer(path):
+        words += [_literal(path[end : match.start()]), f'"${{{match[1] or match[2]}:?is not set in the job}}"']
+        end = match.end()
+    return Shell("".join([*words, _literal(path[end:])]) or "''")
+
+
+def _literal(text: str) -> str:
+    return quote(text) if text else ""
+
+
+def _environment(cluster: Cluster, source_root: Path) -> dict[str, Any]:
+    if ":" in str(source_root):
+        raise UserError(f"the harness lies in {str(source_root)!r}, and PYTHONPATH cannot name a path with ':'; move it")
+    for name in cluster.mpi.environment:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise UserError(f"cluster {cluster.name!r}: {name!r} in mpi.environment is no name of a variable")
+    is_own_interpreter = cluster.container is None and cluster.python.startswith("/")
+    return {
+        "modules": [quote(name) for name in cluster.modules],
+        "conda": quote(cluster.conda) if cluster.conda else "",
+        "prelude": cluster.prelude,
+        "python_bin": quote(str(PurePosixPath(cluster.python).parent)) if is_own_interpreter else "",
+        "source_root": quote(str(source_root)),
+        "variables": [(name, quote(value)) for name, value in sorted(cluster.mpi.environment.items())],
+    }
+
+
+def _staging(cluster: Cluster, placement: Placement) -> dict[str, str]:
+    hosts = _hosts(cluster, placement)
+    per_node = launchers.per_node_argv(cluster, placement, hosts) if placement.nodes > 1 else []
+    return {
+        "data_dir": expanded(placement.data_path),
+        "stage_from": expanded(placement.stage_from) if placement.stage_from else "",
+        "per_node": "".join(quote(word) + " " for word in per_node),
+    }
+
+
+def _launch(cluster: Cluster, placement: Placement, source_root: Path) -> dict[str, str]:
+    hosts = _hosts(cluster, placement)
+    launch = launchers.launch_argv(cluster, placement, hosts)
+    # env, since a container's own start-up may replace PYTHONPATH
+    program = ["env", Shell('PYTHONPATH="$PYTHONPATH"'), cluster.python, "-m", "harness.runtime"]
+    program.append(Shell(f'"$attempt_dir"/{AttemptLayout(Path()).point}'))
+    if cluster.container is not None:
+        data = Shell('"$HARNESS_DATA_DIR"') if placement.stage_from else expanded(placement.data_path)
+        binds = [str(source_root), Shell('"$attempt_dir"'), data]
+        program = launchers.container_argv(cluster.container, placement.gpus_per_node > 0, binds) + program
+    return {
+        "launcher": quote(launch[0]),
+        "launch": " ".join(quote(word) for word in launch[1:]),
+        "program": " ".join(quote(word) for word in program),
+        "hosts_format": quote(launchers.hosts_line_format(cluster, placement)) if hosts else "",
+    }
+
+
+def _hosts(cluster: Cluster, placement: Placement) -> Shell | None:
+    return Shell('"$attempt_dir"/hosts') if launchers.needs_hosts(cluster, placement) else None
