@@ -127,8 +127,6 @@ def _report(path: Path, manifest: Manifest, what: str, as_json: bool) -> None:
     counts = ", ".join(f"{count:,} {split}" for split, count in request.counts.items())
     size = format_bytes(manifest.bytes)
     click.echo(f"{request.name}: {what}: {counts}; {len(manifest.files)} files, {size} in {path}")
-        f"{request.name}: {what}: {counts}; {len(manifest.files)} files, {format_bytes(manifest.bytes)} in {path}"
-    )
 
 
 VERIFY_EPILOG = """\b

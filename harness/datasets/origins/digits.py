@@ -18,6 +18,8 @@ _SIDE = 28
 _PADDED = 12  # 8 and a margin of 2, so that interpolation at the rim meets paper
 _SCALE = 2.5  # 8 pixels become 20, the box that MNIST's digits fill
 _TEST_PART = 5  # one image of five
+# interpolation blurs the strokes; this steepening brings the share of ink near MNIST's 19 %
+_INK = np.clip((np.arange(256) - 80.0) * 1.9, 0, 255).astype(np.uint8)
 
 
 def make(seed: int, train: int, test: int) -> tuple[Split, Split]:
@@ -60,7 +62,7 @@ def _draw(sources: Images, labels: npt.NDArray[np.uint8], count: int, rng: np.ra
             (_SIDE, _SIDE), Image.Transform.AFFINE, coefficients, Image.Resampling.BICUBIC
         )
         images[i, ..., 0] = np.asarray(picture)
-    return Split(images, labels[order])
+    return Split(_INK[images], labels[order])
 
 
 def _inverse_affine(

@@ -30,11 +30,13 @@ def make(seed: int, train: int, test: int, shape: tuple[int, int, int]) -> tuple
 
 
 def _smooth(rng: np.random.Generator, count: int, shape: tuple[int, int, int]) -> Floats:
-    """``count`` periodic random fields with amplitude 1/f, each of mean 0 and deviation 1."""
+    """``count`` periodic random fields with mean 0 and deviation 1; their channels go largely together."""
     height, width, channels = shape
     frequency = np.hypot(np.fft.fftfreq(height)[:, None] * height, np.fft.fftfreq(width)[None] * width)
-    weight = np.where(frequency > 0, 1 / np.maximum(frequency, 1), 0)
-    spectrum = np.fft.fft2(rng.standard_normal((count, channels, height, width))) * weight
+    slope = 1 if channels == 3 else 2  # ink comes in blobs and strokes: smoother than a photograph
+    weight = np.where(frequency > 0, np.maximum(frequency, 1.0) ** -slope, 0)
+    grey = rng.standard_normal((count, 1, height, width))
+    spectrum = np.fft.fft2(grey + 0.4 * rng.standard_normal((count, channels, height, width))) * weight
     fields = np.fft.ifft2(spectrum).real.transpose(0, 2, 3, 1)
     normal: Floats = fields / fields.std(axis=(1, 2, 3), keepdims=True)
     return normal
@@ -54,10 +56,18 @@ def _render(templates: Floats, pool: Floats, labels: npt.NDArray[np.uint8], rng:
     gain = rng.uniform(0.8, 1.2, (count, 1, 1, 1))
     mixed = (field + 0.5 * noise) * gain
     if channels == 1:
-        ink = mixed - np.quantile(mixed, 1 - _FOREGROUND, axis=(1, 2, 3), keepdims=True)
+        ink = mixed - _margin(height, width)
+        ink -= np.quantile(ink, 1 - _FOREGROUND, axis=(1, 2, 3), keepdims=True)
         return np.clip(ink * 400, 0, 255).astype(np.uint8)
     grain = rng.standard_normal(mixed.shape) * 4
     return np.clip(120 + 45 * mixed + grain, 0, 255).astype(np.uint8)
+
+
+def _margin(height: int, width: int) -> Floats:
+    """(height, width, 1): 0 in the middle, growing towards the rim, which handwriting leaves empty."""
+    rows, columns = (np.linspace(-1, 1, edge) for edge in (height, width))
+    margin: Floats = 4 * np.maximum(np.hypot(rows[:, None], columns[None]) - 0.4, 0)[..., None]
+    return margin
 
 
 def _rolled(fields: Floats, which: npt.NDArray[np.integer], shift: npt.NDArray[np.integer]) -> Floats:
