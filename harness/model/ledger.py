@@ -1,6 +1,7 @@
 """The ledger's vocabulary: one JSON object a line in ``ledger.jsonl``, append-only, written by the login side.
 
-Every record has ``record`` (its kind), ``unix_s``, and, but for ``note``, the key ``point_id``, ``repeat``, ``attempt``.
+Every record has ``record`` (its kind), ``unix_s``, and, but for ``note``, the key ``point_id``, ``repeat``,
+``attempt``.
 
 ``intent``     job_name, script: written and fsynced before the scheduler is asked
 ``submitted``  job_id

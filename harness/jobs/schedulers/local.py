@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.errors import UserError
+from harness.jobs import local_registry
 from harness.jobs.schedulers.interface import Answer, ArrayRange, Submitted
 from harness.model.cluster import Cluster
 from harness.model.job import JobState, Observation, Placement
 
-PREFIX = "#LOCAL"
-JOB_ID_VARIABLE = "HARNESS_JOB_ID"
+PREFIX = local_registry.PREFIX
+JOB_ID_VARIABLE = local_registry.JOB_ID_VARIABLE
 ARRAY_INDEX_VARIABLE = ""
 
-#: exit code of ``engine submit`` when it refuses a job; any other failure may have come after the job was queued
-REFUSED = 3
+REFUSED = local_registry.REFUSED
 
 _ENGINE = (sys.executable, "-m", "harness.jobs.engine")
 

@@ -1,0 +1,71 @@
+"""The ledger of a campaign: what was asked of the scheduler and what became of it, durable line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from harness.files import Appender, read_json_lines
+from harness.model.job import JobState
+from harness.model.ledger import AttemptKey, AttemptStatus, apply, fold
+
+
+def read_statuses(path: Path) -> dict[AttemptKey, AttemptStatus]:
+    """The present state of every attempt, for those who only look."""
+    return fold(read_json_lines(path))
+
+
+class Ledger:
+    """Writes records and keeps their fold. One process at a time: see :mod:`harness.jobs.lock`.
+
+    Every method returns when its record is on disk.
+    """
+
+    def __init__(self, path: Path, now: Callable[[], float]):
+        self._now = now
+        self.statuses = read_statuses(path)
+        self._appender = Appender(path)
+
+    def intent(self, key: AttemptKey, job_name: str, script: str) -> None:
+        self._write(key, "intent", job_name=job_name, script=script)
+
+    def submitted(self, key: AttemptKey, job_id: str) -> None:
+        self._write(key, "submitted", job_id=job_id)
+
+    def refused(self, key: AttemptKey, message: str) -> None:
+        self._write(key, "refused", message=message)
+
+    def state(
+        self,
+        key: AttemptKey,
+        state: JobState,
+        reason: str = "",
+        exit_status: int | None = None,
+        native_state: str = "",
+    ) -> None:
+        """An observation; it is written only where it moves the attempt on."""
+        details = {"native_state": native_state, "exit_status": exit_status, "reason": reason}
+        self._write(key, "state", state=state.value, **details)
+
+    def note(self, message: str) -> None:
+        self._appender.append({"record": "note", "unix_s": self._now(), "message": message})
+
+    def _write(self, key: AttemptKey, kind: str, **fields: Any) -> None:
+        record = {"record": kind, "unix_s": self._now(), **key._asdict(), **fields}
+        old = self.statuses.get(key)
+        new = apply(old, record)
+        if new == old:
+            return
+        self._appender.append(record)
+        self.statuses[key] = new
+
+    def close(self) -> None:
+        self._appender.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_exc: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,47 @@
+"""The one place where the login side runs processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from harness.jobs.schedulers.interface import Answer
+
+#: a busy server may take a minute over qsub; what it had not answered by then is found out by the job's name
+TIMEOUT_S = 120.0
+COMMAND_NOT_FOUND = 127
+
+
+def run(argv: Sequence[str], timeout_s: float = TIMEOUT_S, added: Mapping[str, str] | None = None) -> Answer:
+    """Run a command and return what it said; it is never given a shell or our terminal.
+
+    It gets a session of its own, so that Ctrl-C at the terminal does not cut off a submission half-way. A command
+    that is not there answers as a shell would, with 127.
+    """
+    environment = {**os.environ, **(added or {}), "LC_ALL": "C"}
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=environment,
+        )
+    except OSError as error:
+        return Answer(COMMAND_NOT_FOUND, "", f"{argv[0]}: {error.strerror}")
+    try:
+        out, err = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        return Answer(None, _text(out), _text(err))
+    return Answer(process.returncode, _text(out), _text(err))
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")

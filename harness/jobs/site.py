@@ -1,0 +1,55 @@
+"""A cluster's scheduler, asked: the pure pairs of its dialect joined with the one place that runs processes."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import harness
+from harness import catalog
+from harness.jobs import shell
+from harness.jobs.schedulers.interface import Answer, Scheduler, Submitted
+from harness.model.cluster import Cluster
+from harness.model.job import Observation
+
+Runner = Callable[[Sequence[str]], Answer]
+
+
+class Site:
+    """Submit, observe, find and cancel jobs. ``run`` is passed in so that tests can play the scheduler."""
+
+    def __init__(self, cluster: Cluster, run: Runner | None = None):
+        self.scheduler: Scheduler = catalog.load(catalog.lookup(catalog.SCHEDULERS, cluster.scheduler, "scheduler"))
+        self.is_local = cluster.scheduler == "local"
+        self._run = run or (run_local if self.is_local else shell.run)
+
+    def submit(self, script: str, job_name: str) -> Submitted:
+        return self.scheduler.parse_submit(self._run(self.scheduler.submit_argv(script, job_name)))
+
+    def observe(self, job_ids: Sequence[str]) -> dict[str, Observation]:
+        """What the scheduler says of these jobs, in as few commands as it allows; jobs it was silent on are absent."""
+        if not job_ids:
+            return {}
+        answers = [self._run(argv) for argv in self.scheduler.status_argv(job_ids)]
+        return self.scheduler.parse_status(job_ids, answers)
+
+    def find(self) -> dict[str, Observation] | None:
+        """This user's jobs by name; None when the answer may be incomplete."""
+        found = self.scheduler.parse_find(self._run(self.scheduler.find_argv(getpass.getuser())))
+        return None if found is None else {job.job_name: job for job in found}
+
+    def cancel(self, job_ids: Sequence[str]) -> list[str]:
+        """Ask for the end of jobs; returns what the scheduler complained of."""
+        if not job_ids:
+            return []
+        answers = [self._run(argv) for argv in self.scheduler.cancel_argv(job_ids)]
+        return [answer.stderr.strip() for answer in answers if answer.returncode != 0]
+
+
+def run_local(argv: Sequence[str]) -> Answer:
+    """Run the local engine's command, which must find this very package wherever the harness was started."""
+    source = str(Path(harness.__file__).resolve().parent.parent)
+    path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return shell.run(argv, added={"PYTHONPATH": path})
