@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.catalog import DATASETS
 from harness.datasets import published
-from harness.datasets.manifest import Digest, digest_bytes
+from harness.datasets.manifest import Digest
 from harness.errors import UserError
 
 
@@ -39,7 +39,7 @@ def read_all(path: Path, names: tuple[str, ...]) -> tuple[dict[str, bytes], dict
             contents[name] = (path / name).read_bytes()
         except OSError as error:
             raise UserError(f"{path / name}: cannot be read: {error.strerror}") from None
-        digests[name] = digest_bytes(contents[name])
+        digests[name] = Digest(contents[name])
     return contents, digests
 
 

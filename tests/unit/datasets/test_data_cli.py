@@ -1,0 +1,88 @@
+"""The verb ``harness data``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli.data import data
+from harness.errors import UserError
+
+
+def run(*args: object, ok: bool = True) -> str:
+    result = CliRunner().invoke(data, [str(a) for a in args], standalone_mode=False)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert bool(result.exit_code == 0 and not result.return_value) == ok, result.output
+    return result.output
+
+
+SMALL = ("--train", 30, "--test", 20)
+
+
+def test_make_verify_and_make_again(tmp_path):
+    path = tmp_path / "a b"
+    assert "synthetic:mnist: made in" in run("make", "mnist", "--to", path, *SMALL)
+    assert "already there: 30 train, 20 test; 4 files" in run("make", "mnist", "--to", path, *SMALL)
+    assert "all files match" in run("verify", path)
+    facts = json.loads(run("make", "mnist", "--to", path, *SMALL, "--json"))
+    assert (facts["name"], facts["counts"]) == ("synthetic:mnist", {"train": 30, "test": 20})
+
+
+def test_verify_names_what_is_wrong(tmp_path):
+    run("make", "cifar10", "--layout", "binary", "--to", tmp_path / "c", *SMALL)
+    folder = tmp_path / "c" / "cifar-10-batches-bin"
+    (folder / "test_batch.bin").unlink()
+    content = bytearray((folder / "data_batch_1.bin").read_bytes())
+    content[0] ^= 1
+    (folder / "data_batch_1.bin").write_bytes(content)
+    report = json.loads(run("verify", tmp_path / "c", "--json", ok=False))
+    wrong = {f["file"]: f["detail"] for f in report["files"] if f["verdict"] == "wrong"}
+    assert wrong == {
+        "cifar-10-batches-bin/test_batch.bin": "missing",
+        "cifar-10-batches-bin/data_batch_1.bin": "checksum differs",
+    }
+    assert report["ok"] is False
+
+
+def test_files_without_any_checksum_are_not_called_verified(tmp_path):
+    run("make", "cifar10", "--layout", "binary", "--to", tmp_path / "c", *SMALL)
+    (tmp_path / "c" / "harness-dataset.json").unlink()
+    assert "NOT verified" in run("verify", tmp_path / "c", ok=False)
+
+
+def test_describe_names_every_set_and_origin():
+    text = run("describe")
+    assert all(word in text for word in ("digits:mnist", "photos:cifar10", "synthetic:cifar10"))
+    facts = json.loads(run("describe", "mnist", "--json"))[0]
+    assert facts["samples"] == {"train": 60000, "test": 10000}
+    assert facts["names"]["real"] == "mnist"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("make", "mnits"), "did you mean 'mnist'"),
+        (("make", "mnist", "--layout", "python", "--to", "x"), "cifar10 only"),
+        (("make", "mnist", "--seed", "-1", "--to", "x"), "0 or more"),
+        (("verify", "/no/such/place", "--to", "/no/such/place"), "no data set there"),
+        (("describe", "imagnet"), "unknown data set format"),
+    ],
+)
+def test_bad_input_is_one_clear_message(args, message):
+    with pytest.raises(UserError, match=message):
+        run(*args)
+
+
+def test_login_side_questions_need_no_numpy():
+    code = (
+        "import sys; import harness.cli.data, harness.datasets.manifest as m, harness.datasets.verify\n"
+        "from pathlib import Path\n"
+        "m.missing(Path('/nowhere'), 'digits:mnist'); m.missing(Path('/nowhere'), 'mnist')\n"
+        "assert not {'numpy', 'PIL', 'sklearn'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
