@@ -1,0 +1,86 @@
+"""Opens a campaign's directory: its description and the attempts made, with the state of each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness.errors import UserError, nearest
+from harness.files import read_json_lines
+from harness.layout import AttemptLayout, CampaignLayout
+from harness.model import evidence, ledger
+from harness.model.campaign import Campaign
+from harness.model.job import JobState, RunSpec, advance
+
+_ATTEMPT_NAME = re.compile(r"r(\d+)a(\d+)")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at one repeat of one point: where its evidence lies and what the ledger says."""
+
+    point_id: str
+    repeat: int
+    attempt: int
+    layout: AttemptLayout
+    status: ledger.AttemptStatus | None
+
+
+def load_campaign(layout: CampaignLayout) -> Campaign:
+    """The campaign's description.
+
+    Raises:
+        UserError: where there is no campaign, or its description cannot be read.
+    """
+    try:
+        return Campaign.model_validate_json(layout.meta.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{layout.root}: no campaign here (no {layout.meta.name}); {_others(layout.root)}") from None
+    except OSError as error:
+        raise UserError(f"{layout.meta}: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UserError(
+            f"{layout.meta}: not a campaign description ({where}: {first['msg']}); "
+            "move the directory away and run the sweep again"
+        ) from None
+
+
+def _others(root: Path) -> str:
+    names = campaign_names(root.parent)
+    return nearest(root.name, names) if names else "start one with `harness run SWEEP.yml`"
+
+
+def campaign_names(results: Path) -> list[str]:
+    """Names of the campaigns in a results directory."""
+    return sorted(path.parent.name for path in results.glob("*/campaign.json")) if results.is_dir() else []
+
+
+def attempts(layout: CampaignLayout) -> list[Attempt]:
+    """Every attempt that has a directory or a line in the ledger, sorted by point, repeat, attempt."""
+    statuses = ledger.fold(read_json_lines(layout.ledger))
+    keys = set(statuses)
+    for path in layout.runs.glob("*/r*a*"):
+        if (match := _ATTEMPT_NAME.fullmatch(path.name)) and path.is_dir():
+            keys.add(ledger.AttemptKey(path.parent.name, int(match[1]), int(match[2])))
+    return [Attempt(*key, layout.attempt(*key), statuses.get(key)) for key in sorted(keys)]
+
+
+def state_of(attempt: Attempt, spec: RunSpec | None) -> tuple[JobState, str]:
+    """State and reason: evidence first, then the ledger; success without evidence is a loss."""
+    status = attempt.status
+    ranks = spec.placement.ranks if spec else 1
+    told = status.state if status and status.state.ended and status.state is not JobState.SUCCEEDED else None
+    verdict = evidence.judge(evidence.gather(attempt.layout, ranks), spec.placement.walltime_s if spec else 0, told)
+    if verdict is not None and spec is not None:
+        if told is None or told is JobState.LOST or verdict.state is told:
+            return verdict.state, verdict.reason
+        return advance(told, verdict.state), status.reason if status else ""
+    if status is not None and status.state is not JobState.SUCCEEDED:
+        return status.state, status.reason
+    missing = "exit.json" if spec else "point.json"
+    return JobState.LOST, f"no usable {missing} in {attempt.layout.root.name}"

@@ -1,0 +1,111 @@
+"""Evidence of a campaign → one tidy table, a row per attempt; written as CSV and Parquet, each replaced at once."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from harness.analysis import findings, row
+from harness.analysis.campaigns import Attempt, attempts, load_campaign, state_of
+from harness.analysis.evidence import read_run
+from harness.analysis.steps_table import StepsWriter
+from harness.files import write_atomically
+from harness.layout import CampaignLayout
+from harness.model.campaign import Campaign
+from harness.model.columns import RUN_COLUMNS, Column
+from harness.model.job import JobState
+
+Progress = Callable[[int, int], None]
+
+_DTYPES = {"text": "string", "int": "Int64", "float": "float64", "bool": "boolean"}
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {"text": str, "int": round, "float": float, "bool": bool}
+
+
+def collect(layout: CampaignLayout, progress: Progress | None = None) -> pd.DataFrame:
+    """Read a campaign's evidence; write ``runs.csv``, ``runs.parquet`` and ``steps.parquet``; return the runs.
+
+    Args:
+        progress: called with (attempts read, attempts in all) after each one.
+
+    Raises:
+        UserError: where ``layout`` holds no campaign.
+    """
+    campaign = load_campaign(layout)
+    found = attempts(layout)
+    rows = []
+    with StepsWriter(layout.steps_parquet) as steps:
+        for number, attempt in enumerate(found, 1):
+            rows.append(_row(campaign, attempt, steps))
+            if progress is not None:
+                progress(number, len(found))
+    table = as_table(mark_attempts(rows))
+    write(table, layout)
+    return table
+
+
+def _row(campaign: Campaign, attempt: Attempt, steps: StepsWriter) -> dict[str, Any]:
+    run = read_run(attempt.layout)
+    planned = campaign.points.get(attempt.point_id)
+    state, reason = state_of(attempt, run.spec)
+    cells: dict[str, Any] = {
+        "campaign": campaign.name,
+        "point_id": attempt.point_id,
+        "repeat": attempt.repeat,
+        "attempt": attempt.attempt,
+        "state": state.value,
+        "reason": reason or None,
+        "job_id": attempt.status.job_id or None if attempt.status else None,
+    }
+    source = run.spec or planned
+    if source is not None:
+        cells |= row.axes_cells(source.axes) | row.placement_cells(source.placement)
+    if run.spec is not None:
+        cells |= {"harness_version": run.spec.harness_version, "git_commit": run.spec.git_commit}
+    measured_cells, found, measured = row.run_cells(run, state)
+    cells |= {name: value for name, value in measured_cells.items() if value is not None}
+    cells["findings"] = findings.to_json(found)
+    steps.add(attempt, run, measured)
+    return cells
+
+
+def mark_attempts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Adds ``latest`` (no later attempt) and ``counts`` (the newest success of its repeat, else the newest)."""
+    tasks: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for cells in rows:
+        tasks.setdefault((cells["point_id"], cells["repeat"]), []).append(cells)
+    for tries in tasks.values():
+        newest = max(tries, key=lambda cells: cells["attempt"])
+        done = [cells for cells in tries if cells["state"] == JobState.SUCCEEDED.value]
+        counting = max(done, key=lambda cells: cells["attempt"]) if done else newest
+        for cells in tries:
+            cells["latest"], cells["counts"] = cells is newest, cells is counting
+    return rows
+
+
+def as_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows as a table with exactly the columns of the data dictionary, typed; unknown cells are NA."""
+    rows = list(rows)
+    table = pd.DataFrame({c.name: _typed([r.get(c.name) for r in rows], c) for c in RUN_COLUMNS})
+    return table.reset_index(drop=True)
+
+
+def _typed(values: list[Any], column: Column) -> pd.Series:
+    convert = _CONVERTERS[column.kind]
+    cells: list[Any] = []
+    for value in values:
+        try:
+            cells.append(None if value is None else convert(value))
+        except (TypeError, ValueError, OverflowError):
+            cells.append(None)  # an event that holds something else than its vocabulary says: unknown
+    return pd.Series(cells, dtype=_DTYPES[column.kind])
+
+
+def write(table: pd.DataFrame, layout: CampaignLayout) -> None:
+    """Write ``runs.csv`` and ``runs.parquet``; readers see the old files or the new ones, never half of either."""
+    write_atomically(layout.runs_csv, table.to_csv(index=False, lineterminator="\n"))
+    buffer = io.BytesIO()
+    table.to_parquet(buffer, index=False)
+    write_atomically(layout.runs_parquet, buffer.getvalue())

@@ -1,0 +1,103 @@
+"""Findings: typed warnings about a run or a point, with their evidence and what to do next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+#: code → (severity, what it means). ``error``: the number is missing or wrong; ``warning``: doubtful; ``info``: worth
+#: knowing. Codes are stable: scripts may test for them.
+CODES: dict[str, tuple[str, str]] = {
+    "run_incomplete": ("error", "the run did not finish"),
+    "rank_missing": ("error", "a rank left no events"),
+    "no_steps": ("error", "no step was recorded"),
+    "rank_behind": ("warning", "ranks recorded different numbers of steps"),
+    "events_torn": ("warning", "lines of the event file are damaged"),
+    "steps_missing": ("warning", "steps are missing in the middle of the record"),
+    "not_steady": ("warning", "the run did not reach a steady state"),
+    "buffer_drain": ("warning", "a buffer filled during start-up was drained in the timed steps"),
+    "short_window": ("warning", "the steady window holds too few steps for an interval"),
+    "cores_not_achieved": ("warning", "the cores that ranks could use are not the cores asked for"),
+    "fewer_cores_than_requested": ("warning", "a rank could use fewer cores than asked for"),
+    "more_cores_than_requested": ("warning", "a rank could use more cores than asked for"),
+    "hardware_threads_as_cores": ("warning", "hardware threads were granted as cores"),
+    "cores_shared_by_ranks": ("warning", "ranks share cores"),
+    "params_diverged": ("error", "ranks ended with different parameters"),
+    "ranks_diverged": ("error", "ranks ended with different parameters"),
+    "loss_not_finite": ("warning", "the loss became NaN or infinite"),
+    "error": ("error", "the run raised an error"),
+    "rank_imbalance": ("warning", "one rank is slower than the others"),
+    "pipeline_bound": ("info", "training waits for data"),
+    "cache_not_as_wanted": ("warning", "the page cache was not in the wanted state"),
+    "provenance_differs": ("warning", "repeats of a point ran under different conditions and are not merged"),
+    "spread_between_runs": ("warning", "repeats of a point differ much"),
+    "one_repeat": ("info", "one repeat only: the spread between runs is unknown"),
+}
+
+#: Codes by which a run itself says that its cores are not those asked for.
+CORES = frozenset(
+    {"fewer_cores_than_requested", "more_cores_than_requested", "hardware_threads_as_cores", "cores_shared_by_ranks"}
+)
+
+PIPELINE_BOUND_SHARE = 0.2
+IMBALANCE_LIMIT = 0.1
+DRAIN_LIMIT = 0.03
+SPREAD_LIMIT = 0.1
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found (``code``, ``message``), on what evidence, and what to do."""
+
+    code: str
+    severity: str
+    message: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    advice: str = ""
+
+    def __str__(self) -> str:
+        facts = ", ".join(f"{key} {_short(value)}" for key, value in self.evidence.items())
+        return self.message + (f" ({facts})" if facts else "") + (f". {self.advice}" if self.advice else "")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 200 else text[:197] + "…"
+
+
+def make(code: str, advice: str = "", **evidence: Any) -> Finding:
+    """A finding with a known ``code``."""
+    severity, message = CODES[code]
+    return Finding(code, severity, message, evidence, advice)
+
+
+def from_event(event: Mapping[str, Any]) -> Finding:
+    """A finding that the run itself recorded; codes unknown here are kept as they are."""
+    code = str(event.get("code", "finding"))
+    severity, message = CODES.get(code, ("warning", code.replace("_", " ")))
+    evidence = event.get("evidence")
+    return Finding(
+        code, severity, message, evidence if isinstance(evidence, dict) else {}, str(event.get("advice", ""))
+    )
+
+
+def to_json(findings: Iterable[Finding]) -> str:
+    """A JSON list, the content of the ``findings`` column."""
+    return json.dumps([asdict(finding) for finding in findings], ensure_ascii=False, default=str)
+
+
+def parse(text: str | None) -> list[Finding]:
+    """The findings in a cell of the ``findings`` column."""
+    return [Finding(**item) for item in json.loads(text)] if isinstance(text, str) and text else []
+
+
+def unique(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding for each code and message, the first, in order: ranks repeat what one of them could say."""
+    seen: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        seen.setdefault((finding.code, finding.advice), finding)
+    return list(seen.values())

@@ -1,0 +1,135 @@
+"""From the steps of all ranks to the numbers of a run. Pure; the definitions are in docs and measurement rules:
+
+throughput is images / elapsed time over the steady window, on the slowest rank's clock; fresh and consumed images
+are kept apart; the transient before the window is reported, never averaged in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from harness.analysis import stats, steady
+from harness.analysis.evidence import Steps
+from harness.analysis.stats import Estimate, Floats
+
+_NAN = math.nan
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What the steps say. ``numbers`` holds values by column name; ``window`` counts from the first common step.
+
+    ``timed_step`` and ``steady_step`` are the numbers of the first step after the warm-up and of the steady window.
+    """
+
+    numbers: dict[str, float]
+    window: steady.SteadyWindow
+    rate: Estimate
+    timed_step: int
+    steady_step: int
+    gaps: int
+
+
+def common_steps(ranks: Sequence[Steps]) -> list[Steps]:
+    """Each rank's record of the steps that every rank finished."""
+    shared = reduce(np.intersect1d, [rank.step for rank in ranks])
+    return [rank.only(shared) for rank in ranks]
+
+
+def measure(ranks: Sequence[Steps], warmup: int | None, timed: int) -> Measurement | None:
+    """Numbers of a run from all its ranks' steps; None where no step is common to all.
+
+    Args:
+        ranks: the steps of *every* rank; a missing rank's share would be missing in the sum.
+        warmup: steps that are warm-up in any case, or None: the first step alone.
+        timed: steps whose elapsed time is the training time.
+    """
+    ranks = common_steps(ranks) if ranks else []
+    if not ranks or not len(ranks[0]):
+        return None
+    durations = np.stack([rank.durations_s for rank in ranks])
+    fresh = np.sum([rank["fresh"] for rank in ranks], axis=0)
+    consumed = np.sum([rank["consumed"] for rank in ranks], axis=0)
+    occupancy = np.mean([rank["occupancy"] for rank in ranks], axis=0)
+    floor = 1 if warmup is None else warmup
+    taken = float(np.mean(fresh > 0))
+    slow_all = durations[int(np.argmax(durations[:, floor:].sum(axis=1)))]
+    window = steady.find_steady(slow_all, occupancy, floor, taken)
+    begin = window.begin
+    slow = durations[int(np.argmax(durations[:, begin:].sum(axis=1)))]
+    estimate = stats.within_run(fresh[begin:], slow[begin:])
+    gaps = int(np.sum(np.diff(ranks[0].step) != 1))
+    numbers = {
+        "images_per_s": estimate.value,
+        "images_per_s_low": estimate.low if estimate.known else _NAN,
+        "images_per_s_high": estimate.high if estimate.known else _NAN,
+        "consumed_per_s": stats.rate(consumed[begin:], slow[begin:]),
+        "transient_images_per_s": stats.rate(fresh[window.warmup : begin], slow[window.warmup : begin]),
+        "all_images_per_s": stats.rate(fresh[1:], slow[1:]),
+        "mean_of_step_rates": _mean_of_rates(fresh[1:], slow[1:]),
+        "time_s": _training_time_s(durations, warmup or 0, timed, gaps),
+        "steps_done": float(len(fresh)),
+        "steps_left_out": float(begin),
+        "steps_steady": float(len(fresh) - begin),
+        "first_step_s": float(slow_all[0]),
+    }
+    numbers |= _step_times(slow[begin:]) | _shares(ranks, durations, begin) | _buffer(occupancy, fresh, begin)
+    step = np.append(ranks[0].step, ranks[0].step[-1] + 1)
+    return Measurement(numbers, window, estimate, int(step[window.warmup]), int(step[begin]), gaps)
+
+
+def _mean_of_rates(images: Floats, durations_s: Floats) -> float:
+    positive = durations_s > 0
+    return float(np.mean(images[positive] / durations_s[positive])) if positive.any() else _NAN
+
+
+def _training_time_s(durations: Floats, warmup: int, timed: int, gaps: int) -> float:
+    """Elapsed time of the last ``timed`` steps on the slowest rank; NaN for a run that has not done them all."""
+    if gaps or durations.shape[1] < warmup + timed:
+        return _NAN
+    return float(np.max(durations[:, durations.shape[1] - timed :].sum(axis=1)))
+
+
+def _step_times(durations_s: Floats) -> dict[str, float]:
+    if not len(durations_s):
+        return {}
+    p50, p95 = np.percentile(durations_s, [50, 95])
+    return {
+        "step_mean_s": float(np.mean(durations_s)),
+        "step_p50_s": float(p50),
+        "step_p95_s": float(p95),
+        "step_max_s": float(np.max(durations_s)),
+    }
+
+
+def _shares(ranks: Sequence[Steps], durations: Floats, begin: int) -> dict[str, float]:
+    elapsed_s = float(durations[:, begin:].sum())
+    if elapsed_s <= 0:
+        return {}
+    sums = {part: np.array([rank[f"{part}_s"][begin:].sum() for rank in ranks]) for part in _PARTS}
+    shares = {f"{part}_share": float(values.sum()) / elapsed_s for part, values in sums.items()}
+    own = sums["copy"] + sums["compute"]
+    if len(ranks) > 1 and own.mean() > 0:
+        shares["rank_imbalance"] = float(own.max() / own.mean() - 1)
+    return shares
+
+
+_PARTS = ("wait", "copy", "compute", "exchange")
+
+
+def _buffer(occupancy: Floats, fresh: Floats, begin: int) -> dict[str, float]:
+    if not np.isfinite(occupancy).all() or begin >= len(occupancy):
+        return {}
+    level = float(np.mean(occupancy[begin:]))
+    taken = fresh[fresh > 0]
+    per_batch = float(np.mean(taken)) if len(taken) else 0.0
+    return {
+        "occupancy_begin": float(occupancy[0]),
+        "occupancy_steady": level,
+        "drained_images": max(float(occupancy[0]) - level, 0.0) * per_batch,
+    }

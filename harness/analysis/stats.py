@@ -1,0 +1,208 @@
+"""Rates and their uncertainty. Pure functions of numpy arrays; nothing here draws random numbers.
+
+A rate is images / elapsed time. Its logarithm is treated as Student-t distributed, so that ratios of rates get
+their intervals by adding variances.
+
+*Within a run* the standard error is that of the circular block bootstrap (Politis & Romano 1992) of the ratio
+estimator, taken in closed form: for a (linearised) mean the bootstrap variance over all circular blocks is known
+exactly (Lahiri, Resampling Methods for Dependent Data, 2003, section 3.1), so resampling would only add noise and
+a seed. The block length is chosen by Politis & White (2004) with the correction of Patton, Politis & White (2009).
+The ``arch`` package offers the same choice but brings statsmodels along and resamples in Python loops; the tests
+hold values computed with it.
+
+*Between runs* the interval is Student's t on the logarithms of the repeats' rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats as distributions
+
+Floats = NDArray[np.float64]
+
+CONFIDENCE = 0.95
+#: Fewer steps than this tell nothing about their own correlation: no interval is given.
+MIN_STEPS_FOR_INTERVAL = 8
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A positive quantity with its standard error on the logarithmic scale.
+
+    ``n`` counts repeats where ``kind`` is ``between``, blocks of steps where it is ``within``, and ``df`` are the
+    degrees of freedom behind ``se_log``. ``kind`` ``none``: a value without any measure of its uncertainty.
+    """
+
+    value: float
+    se_log: float
+    df: float
+    n: int
+    kind: Literal["within", "between", "ratio", "none"]
+
+    @property
+    def low(self) -> float:
+        return self.value * math.exp(-self._half_width_log)
+
+    @property
+    def high(self) -> float:
+        return self.value * math.exp(self._half_width_log)
+
+    @property
+    def known(self) -> bool:
+        """Whether an interval can be given at all."""
+        return math.isfinite(self.value) and math.isfinite(self._half_width_log)
+
+    @property
+    def _half_width_log(self) -> float:
+        if self.se_log == 0.0:
+            return 0.0
+        if not (math.isfinite(self.se_log) and self.df > 0):
+            return math.nan
+        return float(distributions.t.ppf(0.5 + CONFIDENCE / 2, self.df)) * self.se_log
+
+    def differs_from(self, value: float) -> bool:
+        """Whether ``value`` lies outside the interval; False where there is no interval."""
+        return self.known and not self.low <= value <= self.high
+
+
+UNKNOWN = Estimate(math.nan, math.nan, 0.0, 0, "none")
+
+
+def rate(images: Floats, durations_s: Floats) -> float:
+    """Images per second: the sum of images over the sum of durations; NaN for an empty window or no time."""
+    elapsed_s = float(np.sum(durations_s))
+    return float(np.sum(images)) / elapsed_s if len(images) and elapsed_s > 0 else math.nan
+
+
+def block_length(values: Floats) -> float:
+    """Block length for the circular block bootstrap of a mean, at least 1.
+
+    Politis & White, Econometric Reviews 23 (2004) 53, with Patton, Politis & White, ibid. 28 (2009) 372:
+    b = (2 G² / D)^(1/3) N^(1/3) with D = 4/3 g(0)², sums over a flat-top lag window of half-width M = 2m, where m
+    is the lag after which K autocorrelations in a row are insignificant.
+    """
+    count = len(values)
+    centred = values - np.mean(values)
+    largest = math.ceil(min(3 * math.sqrt(count), count / 3))
+    if count < 4 or not np.any(np.abs(centred) > 1e-12 * np.max(np.abs(values))):
+        return 1.0
+    run_length = max(5, int(math.sqrt(math.log10(count))))
+    lags = min(math.ceil(math.sqrt(count)) + 2 * run_length, count - 1)
+    covariance = np.array([centred[lag:] @ centred[: count - lag] for lag in range(lags + 1)]) / count
+    half_width = 2 * _last_significant_lag(covariance / covariance[0], count, run_length)
+    half_width = min(max(half_width, 2), math.ceil(math.sqrt(count)) + run_length, lags)
+    lag = np.arange(1, half_width + 1)
+    window = np.clip(2 * (1 - lag / half_width), 0.0, 1.0)
+    curvature = 2 * float(np.sum(window * lag * covariance[1 : half_width + 1]))
+    density = float(covariance[0] + 2 * np.sum(window * covariance[1 : half_width + 1]))
+    if density == 0.0:
+        return float(largest)
+    length = (2 * curvature**2 / (4 / 3 * density**2)) ** (1 / 3) * count ** (1 / 3)
+    return float(min(max(length, 1.0), largest))
+
+
+def _last_significant_lag(correlation: Floats, count: int, run_length: int) -> int:
+    """The smallest lag after which ``run_length`` correlations in a row are insignificant, at least 1."""
+    bound = 2 * math.sqrt(math.log10(count) / count)
+    small = np.abs(correlation[1:]) < bound
+    for lag in range(len(small) - run_length + 1):
+        if small[lag : lag + run_length].all():
+            return max(lag, 1)
+    significant = np.flatnonzero(~small)
+    return int(significant[-1]) + 1 if len(significant) else 1
+
+
+def within_run(images: Floats, durations_s: Floats) -> Estimate:
+    """Rate over the steps given, with the block-bootstrap standard error of images / elapsed.
+
+    Args:
+        images: images of each step, shape (steps,).
+        durations_s: time from the end of the step before to the end of this one, shape (steps,).
+    """
+    value = rate(images, durations_s)
+    count = len(images)
+    if not math.isfinite(value) or value <= 0 or count < MIN_STEPS_FOR_INTERVAL:
+        return Estimate(value, math.nan, 0.0, 0, "none")
+    influence = images - value * durations_s
+    length = min(math.ceil(block_length(influence)), count // 3)
+    sums = _circular_block_sums(influence, length)
+    blocks = count / length
+    variance = blocks * float(np.mean(sums**2)) * blocks / (blocks - 1)
+    return Estimate(value, math.sqrt(variance) / float(np.sum(images)), blocks - 1, int(blocks), "within")
+
+
+def _circular_block_sums(values: Floats, length: int) -> Floats:
+    wrapped = np.concatenate([values, values[: length - 1]])
+    cumulated = np.concatenate([[0.0], np.cumsum(wrapped)])
+    sums: Floats = cumulated[length:] - cumulated[:-length]
+    return sums
+
+
+def between_runs(values: Sequence[float], within: Sequence[Estimate] = ()) -> Estimate:
+    """Geometric mean of the repeats' values, with Student's t on their logarithms.
+
+    Two repeats that agree by luck would give an interval narrower than either run knows itself; so the standard
+    error is never taken smaller than the runs' own (``within``) allow. One repeat keeps its own interval.
+    """
+    usable = [value for value in values if math.isfinite(value) and value > 0]
+    if not usable:
+        return UNKNOWN
+    if len(usable) == 1:
+        own = within[0] if len(within) == 1 else None
+        return own if own is not None else Estimate(usable[0], math.nan, 0.0, 1, "none")
+    logs = np.log(np.asarray(usable, dtype=np.float64))
+    error = float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
+    # equal values must give exactly no spread: their logarithms' mean may be off by a rounding
+    error = 0.0 if len(set(usable)) == 1 else error
+    df = float(len(logs) - 1)
+    known = [estimate for estimate in within if estimate.known]
+    if len(known) == len(usable):
+        floor = math.sqrt(sum(estimate.se_log**2 for estimate in known)) / len(known)
+        if floor > error:
+            error, df = floor, max(df, sum(estimate.df for estimate in known))
+    value = usable[0] if len(set(usable)) == 1 else float(math.exp(np.mean(logs)))
+    return Estimate(value, error, df, len(usable), "between")
+
+
+def ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
+    """Quotient of two independent estimates; variances of the logarithms add, degrees of freedom after Welch."""
+    if not (math.isfinite(numerator.value) and denominator.value > 0):
+        return UNKNOWN
+    value = numerator.value / denominator.value
+    a, b = numerator.se_log**2, denominator.se_log**2
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return Estimate(value, math.nan, 0.0, 0, "none")
+    parts = sum(v**2 / e.df for v, e in ((a, numerator), (b, denominator)) if v > 0)
+    df = (a + b) ** 2 / parts if parts > 0 else math.inf
+    return Estimate(value, math.sqrt(a + b), df, min(numerator.n, denominator.n), "ratio")
+
+
+def spread(values: Sequence[float]) -> float:
+    """(largest - smallest) / mean of the repeats; NaN for fewer than two."""
+    usable = np.asarray([value for value in values if math.isfinite(value)], dtype=np.float64)
+    return float(np.ptp(usable) / np.mean(usable)) if len(usable) > 1 and np.mean(usable) else math.nan
+
+
+def repeats_to_resolve(estimate: Estimate, n: int) -> int | None:
+    """Repeats per point after which a ratio as found would leave 1 outside its interval; None beyond 50.
+
+    Supposes the same spread between runs as seen in ``n`` repeats of each of the two points.
+    """
+    if n < 2 or not estimate.known or estimate.se_log == 0.0 or estimate.value == 1.0:
+        return None
+    for more in range(n, 51):
+        error = estimate.se_log * math.sqrt(n / more)
+        if abs(math.log(estimate.value)) > float(distributions.t.ppf(0.975, 2 * (more - 1))) * error:
+            return more
+    return None
+
+
+def as_floats(values: Any) -> Floats:
+    """``values`` as a float array; None becomes NaN."""
+    return np.asarray([math.nan if v is None else v for v in values], dtype=np.float64)

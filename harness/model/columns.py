@@ -1,0 +1,207 @@
+"""Columns of the derived tables: name, unit, meaning, direction, and which must agree before runs are merged.
+
+The data dictionary ``results/data_dictionary.md`` is generated from here (``harness collect --dictionary``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from harness import catalog
+from harness.model.axes import Axes
+
+Kind = Literal["text", "int", "float", "bool"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. ``higher_is_better`` None: no direction. ``must_match``: runs that differ in it are never merged."""
+
+    name: str
+    kind: Kind
+    unit: str
+    meaning: str
+    higher_is_better: bool | None = None
+    must_match: bool = False
+
+
+def _axis_kind(name: str) -> Kind:
+    annotation = str(Axes.model_fields[name].annotation)
+    for word, kind in (("bool", "bool"), ("int", "int"), ("float", "float")):
+        if word in annotation:
+            return kind  # type: ignore[return-value]
+    return "text"
+
+
+def _axis_columns() -> tuple[Column, ...]:
+    units = {"steps_warmup": "steps", "steps_timed": "steps", "shuffle_buffer": "samples", "prefetch": "batches"}
+    units |= {"max_queue_size": "batches", "batch_size": "images", "batch_interval": "steps"}
+    return tuple(
+        Column(name, _axis_kind(name), units.get(name, ""), "axis: " + (field.description or name.replace("_", " ")))
+        for name, field in Axes.model_fields.items()
+        if name != "options"
+    )
+
+
+def _option_columns() -> tuple[Column, ...]:
+    kinds: dict[type, Kind] = {bool: "bool", int: "int", float: "float", str: "text"}
+    found: dict[str, Column] = {}
+    tables = [spec.options for spec in catalog.WORKLOADS.values()]
+    tables += [spec.options for spec in catalog.PIPELINES.values()]
+    for options in tables:
+        for name, option in options.items():
+            column = f"options.{name}"
+            found.setdefault(column, Column(column, kinds.get(option.type, "text"), "", f"option: {option.help}"))
+    return tuple(found.values())
+
+
+_IDENTITY = (
+    Column("campaign", "text", "", "name of the campaign the run belongs to"),
+    Column("point_id", "text", "", "what was measured: 16 hex digits over the axes that differ from their default"),
+    Column("repeat", "int", "", "repeat of the point, from 0"),
+    Column("attempt", "int", "", "try at this repeat, from 1"),
+    Column("latest", "bool", "", "no later attempt at the same repeat exists"),
+    Column("counts", "bool", "", "the attempt that stands for its repeat: the newest that succeeded, else the newest"),
+    Column("state", "text", "", "SUCCEEDED, FAILED, TIMED_OUT, CANCELLED, LOST, RUNNING, QUEUED or INTENDED"),
+    Column("reason", "text", "", "why the run is in this state, where it is not SUCCEEDED"),
+)
+
+_PLACE = (
+    Column("cluster", "text", "", "cluster that the point was placed on", must_match=True),
+    Column("queue", "text", "", "queue or partition"),
+    Column("ranks", "int", "", "MPI ranks of the whole job"),
+    Column("cores_requested", "int", "", "CPU cores asked for, over all nodes"),
+    Column("gpus_requested", "int", "", "GPUs asked for, over all nodes"),
+    Column("walltime_s", "int", "s", "walltime asked for"),
+    Column("node", "text", "", "nodes that ran it, comma-separated"),
+    Column("cpu_model", "text", "", "CPU model of the first rank's node", must_match=True),
+    Column("gpu_model", "text", "", "GPU model of the first rank's node", must_match=True),
+    Column("os", "text", "", "operating system and kernel of the first rank's node"),
+    Column("job_id", "text", "", "the scheduler's id of the job"),
+    Column("started_unix_s", "float", "s", "begin of the job script, seconds since 1970"),
+    Column("job_s", "float", "s", "time from the begin of the job script to its end", higher_is_better=False),
+)
+
+_PROVENANCE = (
+    Column("harness_version", "text", "", "version of this program that planned the run"),
+    Column("git_commit", "text", "", "git commit of this program, where known"),
+    Column("python_version", "text", "", "Python of the ranks"),
+    Column("framework_version", "text", "", "version of TensorFlow or torch", must_match=True),
+    Column("mpi_version", "text", "", "MPI library, where known", must_match=True),
+    Column("versions", "text", "", "versions of all libraries that matter, JSON"),
+    Column("device", "text", "", "device trained on", must_match=True),
+    Column("launcher_binding", "text", "", "what the launcher had bound rank 0 to"),
+    Column("threads", "text", "", "thread pools of rank 0, JSON"),
+    Column("cores_allowed_min", "int", "", "CPUs that the most confined rank was allowed to use"),
+    Column("cores_achieved", "bool", "", "every rank was allowed exactly its requested cores"),
+    Column("dataset_origin", "text", "", "real, digits, photos, synthetic or none", must_match=True),
+    Column("dataset_digest", "text", "", "digest of the data set's files", must_match=True),
+    Column("dataset_verified", "bool", "", "checksums of the data set agree with the published ones"),
+    Column("cache_state", "text", "", "page-cache state before the run: cold, warm or unknown", must_match=True),
+    Column("parameters", "int", "", "parameters of the model, as its framework counts them", must_match=True),
+)
+
+_MEASURED = (
+    Column("images_per_s", "float", "1/s", "fresh images / elapsed time over the steady window, all ranks", True),
+    Column("images_per_s_low", "float", "1/s", "lower end of its 95 % interval within this run (block bootstrap)"),
+    Column("images_per_s_high", "float", "1/s", "upper end of its 95 % interval within this run"),
+    Column("consumed_per_s", "float", "1/s", "images that entered training steps / elapsed time, steady window", True),
+    Column("time_s", "float", "s", "training time: elapsed over the last `steps_timed` steps, slowest rank", False),
+    Column("steady", "bool", "", "the run reached a steady state: step time and buffer stopped trending"),
+    Column("steps_done", "int", "steps", "steps that every rank finished"),
+    Column("steps_left_out", "int", "steps", "steps before the steady window: warm-up, transient, buffer drain"),
+    Column("steps_steady", "int", "steps", "steps in the steady window"),
+    Column("transient_images_per_s", "float", "1/s", "fresh images / elapsed time between warm-up and steady window"),
+    Column("all_images_per_s", "float", "1/s", "fresh images / elapsed time over all steps after the first"),
+    Column(
+        "mean_of_step_rates",
+        "float",
+        "1/s",
+        "arithmetic mean of per-step rates after the first step, as often published; overstated while a buffer drains",
+    ),
+    Column("step_mean_s", "float", "s", "mean step time in the steady window, slowest rank", False),
+    Column("step_p50_s", "float", "s", "median step time in the steady window", False),
+    Column("step_p95_s", "float", "s", "95th percentile of the step time in the steady window", False),
+    Column("step_max_s", "float", "s", "longest step in the steady window", False),
+    Column("first_step_s", "float", "s", "first step, with compilation and autotuning", False),
+    Column("wait_share", "float", "", "share of the steady window that ranks waited for a batch", False),
+    Column("copy_share", "float", "", "share of the steady window spent copying to the device", False),
+    Column("compute_share", "float", "", "share of the steady window spent computing"),
+    Column("exchange_share", "float", "", "share of the steady window spent exchanging gradients", False),
+    Column("rank_imbalance", "float", "", "slowest rank's own work per step / mean over ranks, less 1", False),
+    Column("occupancy_begin", "float", "batches", "batches ready in the buffer when step 1 asked, mean over ranks"),
+    Column("occupancy_steady", "float", "batches", "mean of batches ready in the steady window"),
+    Column("drained_images", "float", "images", "images the buffer lost between step 1 and the steady window"),
+    Column("import_s", "float", "s", "time rank 0 needed to import its framework", False),
+    Column("build_s", "float", "s", "time rank 0 needed to build model and pipeline", False),
+    Column("stage_s", "float", "s", "time spent staging data inside the job", False),
+    Column("stage_bytes", "int", "B", "bytes staged"),
+    Column("read_bytes", "int", "B", "bytes really read from storage between begin and end, all ranks"),
+    Column("loss_first", "float", "", "first loss recorded by rank 0"),
+    Column("loss_last", "float", "", "last loss recorded by rank 0", False),
+    Column("ranks_identical", "bool", "", "parameters were equal over all ranks at the end"),
+    Column("rss_max_bytes", "int", "B", "largest memory of a node's ranks and workers", False),
+    Column("cpu_percent_mean", "float", "%", "mean utilisation of the CPUs that the ranks may use"),
+    Column("gpu_util_percent", "float", "%", "mean GPU utilisation"),
+    Column("gpu_power_w", "float", "W", "mean power of all GPUs together"),
+    Column("images_per_joule", "float", "1/J", "images per joule of GPU energy", True),
+    Column("findings", "text", "", "what makes this number doubtful: JSON list of {code, severity, evidence, advice}"),
+)
+
+RUN_COLUMNS: tuple[Column, ...] = (
+    *_IDENTITY,
+    *_axis_columns(),
+    *_option_columns(),
+    *_PLACE,
+    *_PROVENANCE,
+    *_MEASURED,
+)
+
+STEP_TABLE_COLUMNS: tuple[Column, ...] = (
+    Column("point_id", "text", "", "what was measured"),
+    Column("repeat", "int", "", "repeat of the point"),
+    Column("attempt", "int", "", "try at this repeat"),
+    Column("rank", "int", "", "MPI rank"),
+    Column("step", "int", "", "number of the step, as the rank recorded it"),
+    Column("part", "text", "", "warmup, transient or steady"),
+    Column("begin_s", "float", "s", "begin of the step on the rank's clock"),
+    Column("end_s", "float", "s", "end of the step on the rank's clock"),
+    Column("wait_s", "float", "s", "waiting for the batch"),
+    Column("copy_s", "float", "s", "copying the batch to the device"),
+    Column("compute_s", "float", "s", "computing"),
+    Column("exchange_s", "float", "s", "exchanging gradients"),
+    Column("fresh", "int", "images", "fresh images delivered for this step"),
+    Column("consumed", "int", "images", "images that entered this step"),
+    Column("occupancy", "float", "batches", "batches ready when the step asked; empty where no buffer can be read"),
+)
+
+BY_NAME: dict[str, Column] = {column.name: column for column in RUN_COLUMNS}
+MUST_MATCH: tuple[str, ...] = tuple(column.name for column in RUN_COLUMNS if column.must_match)
+
+
+def dictionary_markdown() -> str:
+    """The data dictionary as Markdown: one table for ``runs``, one for ``steps``."""
+    lines = [
+        "# Data dictionary",
+        "",
+        "Generated by `harness collect --dictionary`; do not edit. Empty cells mean unknown or not measured.",
+        "",
+    ]
+    for title, columns in (("runs.csv, runs.parquet", RUN_COLUMNS), ("steps.parquet", STEP_TABLE_COLUMNS)):
+        lines += [
+            f"## {title}",
+            "",
+            "| column | type | unit | meaning | better | must match |",
+            "|---|---|---|---|---|---|",
+        ]
+        lines += [_dictionary_line(column) for column in columns]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _dictionary_line(column: Column) -> str:
+    better = {None: "", True: "higher", False: "lower"}[column.higher_is_better]
+    match = "yes" if column.must_match else ""
+    meaning = column.meaning.replace("|", "\\|")
+    return f"| `{column.name}` | {column.kind} | {column.unit} | {meaning} | {better} | {match} |"
