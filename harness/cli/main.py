@@ -76,7 +76,9 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; a :class:`harness.errors.HarnessError` becomes one message and its exit code."""
     try:
-        cli(standalone_mode=False)
+        # without standalone mode click hands the code of ctx.exit(code) back instead of exiting with it
+        code = cli(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
