@@ -15,7 +15,7 @@ def directory(name: str, storage: str, cluster_name: str, project_root: Path) ->
     Raises:
         UserError: no such cluster or storage, or a variable is not set here.
     """
-    from harness.config.clusters import load_cluster
+    from harness.config.cluster_file import load_cluster
 
     cluster = load_cluster(cluster_name, project_root)
     if storage not in cluster.storage:

@@ -86,3 +86,39 @@ def test_login_side_questions_need_no_numpy():
         "assert not {'numpy', 'PIL', 'sklearn'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_exit_code_of_a_failed_verification_reaches_the_shell(tmp_path):
+    run("make", "mnist", "--to", tmp_path / "m", *SMALL)
+    (tmp_path / "m" / "t10k-labels-idx1-ubyte.gz").unlink()
+    command = [sys.executable, "-m", "harness", "data", "verify", str(tmp_path / "m")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "wrong   t10k-labels-idx1-ubyte.gz: missing" in done.stdout
+
+
+CLUSTER = """
+name: here
+scheduler: local
+node: {cores_per_socket: 1}
+storage:
+  hpctmp: {path: results/data/hp}
+  scratch: {path: $HARNESS_TEST_SCRATCH/data}
+"""
+
+
+def test_a_set_goes_where_the_cluster_keeps_it(tmp_path, monkeypatch):
+    (tmp_path / "configs/clusters").mkdir(parents=True)
+    (tmp_path / "configs/clusters/here.yml").write_text(CLUSTER)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HARNESS_TEST_SCRATCH", str(tmp_path / "s"))
+    run("make", "mnist", "--cluster", "here", *SMALL)
+    assert (tmp_path / "results/data/hp/synthetic-mnist/harness-dataset.json").exists()
+    run("make", "mnist", "--cluster", "here", "--storage", "scratch", *SMALL)
+    run("verify", "synthetic:mnist", "--cluster", "here", "--storage", "scratch")
+    assert (tmp_path / "s/data/synthetic-mnist/harness-dataset.json").exists()
+    with pytest.raises(UserError, match="did you mean 'scratch'"):
+        run("make", "mnist", "--cluster", "here", "--storage", "scrach", *SMALL)
+    monkeypatch.delenv("HARNESS_TEST_SCRATCH")
+    with pytest.raises(UserError, match="variable is not set"):
+        run("make", "mnist", "--cluster", "here", "--storage", "scratch", *SMALL)
