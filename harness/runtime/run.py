@@ -1,0 +1,180 @@
+"""What one rank does between ``run_start`` and ``run_end``, in this order."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness import catalog
+from harness.errors import UserError
+from harness.layout import AttemptLayout
+from harness.model.job import RunSpec
+from harness.runtime import affinity, provenance, storage
+from harness.runtime.clock import SystemClock
+from harness.runtime.events import EventWriter
+from harness.runtime.interfaces import Clock, Engine, Exchange, Pipeline, Ranks, RunContext, Session
+from harness.runtime.meeting import Meeting
+from harness.runtime.samplers import Sampler
+from harness.runtime.stepclock import StepClock, Totals, warmup_steps
+
+
+@dataclass
+class Run:
+    """One rank's run; what it has begun is ended by :meth:`close`."""
+
+    spec: RunSpec
+    ranks: Ranks
+    clock: Clock
+    writer: EventWriter
+    meeting: Meeting
+    directory: Path
+    totals: Totals = field(default_factory=Totals)
+    exchange: Exchange | None = None
+    cpus: tuple[int, ...] = ()
+    launcher_cpus: tuple[int, ...] = ()
+    _parts: list[Any] = field(default_factory=list)
+
+    @property
+    def threads(self) -> int:
+        """Threads of this rank: the point's, else one for each of its cores."""
+        return self.spec.axes.parallel_threads or self.spec.placement.cores_per_rank
+
+    def measure(self) -> None:
+        """The whole run: CPUs, engine, exchange, data, pipeline, session, steps, checks."""
+        self.settle_cpus()
+        engine, device = self.prepare_engine()
+        exchange = self.exchange = self.start_exchange(device)
+        self.note_provenance(engine, exchange)
+        path = self.find_data()
+        context = self.context(exchange, device, path)
+        with self.writer.span("build"):
+            pipeline, session = self.build(context)
+        steps = warmup_steps(self.spec.axes) + self.spec.axes.steps_timed
+        exchange.barrier()
+        self.note_io("begin")
+        StepClock(session, pipeline, self.clock, self.writer, self.totals).run(steps, self.spec.axes.batch_interval)
+        self.note_io("end")
+        self.note_affinity(engine, pipeline.worker_cpus())
+        self.check_ranks(exchange, session)
+
+    def close(self) -> None:
+        """End what was begun, the last first."""
+        while self._parts:
+            self._parts.pop().close()
+        self.meeting.clear()
+
+    def settle_cpus(self) -> None:
+        """Confine this rank to its share of CPUs, size thread pools, start the node's sampler."""
+        requested = self.spec.placement.cores_per_rank
+        mask = self.launcher_cpus = tuple(sorted(os.sched_getaffinity(0)))
+        told = self.meeting.tell("cpus", {"pid": os.getpid(), "cpus": mask})
+        masks = [answer and answer["cpus"] for answer in told]
+        cores = affinity.cores_of(sorted({cpu for known in masks for cpu in known or ()}))
+        shares = affinity.share(masks, requested, cores)
+        self.cpus = affinity.confine(shares[self.ranks.local_rank])
+        os.environ.update(affinity.thread_environment(self.threads))
+        for found in affinity.findings(requested, mask, shares, self.ranks.local_rank, self.cpus):
+            self.writer.finding(found.code, found.evidence, found.advice)
+        if self.ranks.local_rank == 0 and isinstance(self.clock, SystemClock):
+            pids = [answer["pid"] for answer in told if answer]
+            samples = AttemptLayout(self.directory).samples(self.ranks.node)
+            self._parts.append(Sampler(samples, pids, self.writer.origin_s))
+
+    def prepare_engine(self) -> tuple[Engine, str]:
+        """Import the framework and make it ready; affinity is on record from here on."""
+        framework = self.spec.axes.framework or catalog.NO_FRAMEWORK
+        reference = catalog.lookup(catalog.ENGINES, framework, "framework")
+        with self.writer.span("import"):
+            try:
+                engine: Engine = catalog.load(reference)()
+            except ModuleNotFoundError as error:
+                raise UserError(
+                    f"{framework} does not load on {self.ranks.node}: {error}; "
+                    f'install it for the ranks: pip install "dl-batch-harness[{framework}]"'
+                ) from None
+            device = engine.prepare(self.spec, self.ranks, self.threads)
+        self.note_affinity(engine, None)
+        return engine, device
+
+    def note_affinity(self, engine: Engine, worker_cpus: list[int] | None) -> None:
+        """An ``affinity`` event: one when the engine is ready, one with the loader worker's CPUs after the steps."""
+        self.writer.note(
+            "affinity",
+            requested_cores=self.spec.placement.cores_per_rank,
+            allowed_cpus=sorted(os.sched_getaffinity(0)),
+            worker_allowed_cpus=worker_cpus,
+            threads={"requested": self.threads, **engine.thread_pools()},
+            launcher_binding=list(self.launcher_cpus),
+        )
+
+    def start_exchange(self, device: str) -> Exchange:
+        name = self.spec.axes.comm or ("none" if self.ranks.world == 1 else "mpi4py")
+        with self.writer.span("exchange"):
+            exchange: Exchange = catalog.load(catalog.lookup(catalog.COMMS, name, "comm"))(
+                self.spec, self.ranks, device
+            )
+        return exchange
+
+    def note_provenance(self, engine: Engine, exchange: Exchange) -> None:
+        facts = provenance.record(engine.versions(), exchange.versions())
+        self.writer.note("provenance", **facts, git_commit=self.spec.git_commit)
+
+    def find_data(self) -> Path | None:
+        """The data set's directory, with its cache state made and everything about it on record."""
+        path = storage.data_path(self.spec, os.environ)
+        if staged := storage.stage_facts(self.directory):
+            self.writer.note("stage", **staged)
+        self.writer.note("data", **storage.describe(self.spec, path))
+        if path is not None:
+            # one rank per node does the work, the page cache is common to all; the others wait for its word
+            mine = storage.set_cache(path, self.spec.axes.cache) if self.ranks.local_rank == 0 else None
+            state = self.meeting.tell("cache", mine, patience_s=storage.CACHE_PATIENCE_SECONDS)[0]
+            if state:
+                self.writer.note("cache", **state)
+        return path
+
+    def context(self, exchange: Exchange, device: str, path: Path | None) -> RunContext:
+        return RunContext(
+            spec=self.spec,
+            ranks=self.ranks,
+            cpus=self.cpus,
+            threads=self.threads,
+            exchange=exchange,
+            clock=self.clock,
+            device=device,
+            data_path=path,
+            note=self.writer.note,
+        )
+
+    def build(self, context: RunContext) -> tuple[Pipeline, Session]:
+        """The pipeline and the session that the catalog names for this workload, pipeline and framework."""
+        axes = self.spec.axes
+        framework = axes.framework or catalog.NO_FRAMEWORK
+        workload = catalog.lookup(catalog.WORKLOADS, axes.workload, "workload")
+        default = catalog.lookup(workload.pipelines, framework, f"framework of {axes.workload}")
+        pipelines = catalog.lookup(catalog.PIPELINES, axes.pipeline or default, "pipeline").frameworks
+        pipeline: Pipeline = catalog.load(catalog.lookup(pipelines, framework, "framework"))(context)
+        self._parts.append(pipeline)
+        session: Session = catalog.load(catalog.lookup(workload.frameworks, framework, "framework"))(context)
+        self._parts.append(session)
+        facts = session.facts()
+        self.writer.note(
+            "model", name=facts.name, parameters=facts.parameters, trainable=facts.trainable, **facts.details
+        )
+        return pipeline, session
+
+    def note_io(self, at: str) -> None:
+        self.writer.note("io", at=at, **storage.io_counters(storage.process_tree(os.getpid())))
+
+    def check_ranks(self, exchange: Exchange, session: Session) -> None:
+        """Ranks that exchange gradients must end with equal parameters."""
+        if self.ranks.world == 1 or exchange.name == "none":
+            return
+        digests = exchange.gather_text(session.digest())
+        same = len(set(digests)) == 1
+        self.writer.note("check", name="ranks_identical", ok=same, value=digests[self.ranks.rank])
+        if not same:
+            advice = "the ranks train different models: gradients are not exchanged; do not trust this run's scaling"
+            self.writer.finding("params_diverged", {"digests": digests}, advice)

@@ -1,0 +1,170 @@
+"""Utilisation of a node, one record a second, by one process per node beside the ranks.
+
+The process runs at the lowest priority on the ranks' own CPUs, so it measures inside the job's allocation. It ends
+when the rank that started it ends, however that happens: the rank holds the other end of its standard input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from harness.files import json_line
+
+INTERVAL_SECONDS = 1.0
+_RAPL = Path("/sys/class/powercap")
+
+
+class Sampler:
+    """The sampling process, as its rank sees it. ``origin_s``: the rank's time zero on CLOCK_MONOTONIC."""
+
+    def __init__(self, path: Path, pids: Sequence[int], origin_s: float):
+        arguments = ["--out", str(path), "--origin", repr(origin_s), "--pids", ",".join(map(str, pids))]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "harness.runtime.samplers", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def close(self) -> None:
+        """Let it take a last sample and end."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Gpus:
+    """Utilisation, memory and power of the node's NVIDIA GPUs; none where NVML is missing."""
+
+    def __init__(self) -> None:
+        self._handles: list[Any] = []
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            self._nvml = pynvml
+            self._handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        except Exception:  # no module, no driver, no permission: there is nothing to sample
+            self._handles = []
+
+    def sample(self) -> list[dict[str, float | None]]:
+        return [
+            {
+                "util_percent": self._ask(lambda: self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu),  # noqa: B023
+                "memory_bytes": self._ask(lambda: self._nvml.nvmlDeviceGetMemoryInfo(handle).used),  # noqa: B023
+                "power_w": self._ask(lambda: self._nvml.nvmlDeviceGetPowerUsage(handle) / 1000),  # noqa: B023
+            }
+            for handle in self._handles
+        ]
+
+    def _ask(self, question: Any) -> float | None:
+        try:
+            value: float = question()
+            return value
+        except self._nvml.NVMLError:  # a card may not report one of the three
+            return None
+
+
+def rss_bytes(pids: Sequence[int]) -> int:
+    """Resident memory of the processes and their descendants; pages that they share count once for each."""
+    members: dict[int, psutil.Process] = {}
+    for pid in pids:
+        with suppress(psutil.Error):
+            process = psutil.Process(pid)
+            members.update((member.pid, member) for member in (process, *process.children(recursive=True)))
+    members.pop(os.getpid(), None)
+    total = 0
+    for member in members.values():
+        with suppress(psutil.Error):
+            total += member.memory_info().rss
+    return total
+
+
+def rapl_joules(root: Path = _RAPL) -> float | None:
+    """Energy counters of all CPU packages together, or None where they are missing or not readable."""
+    total, seen = 0, False
+    for counter in root.glob("intel-rapl:?/energy_uj"):
+        try:
+            total += int(counter.read_text())
+            seen = True
+        except (OSError, ValueError):
+            return None
+    return total / 1e6 if seen else None
+
+
+class NodeSampler:
+    """Takes the records; counters start at zero with the first one."""
+
+    def __init__(self, pids: Sequence[int], origin_s: float):
+        self._pids, self._origin_s = pids, origin_s
+        self._gpus = Gpus()
+        self._first = self._counters()
+        self._joules = rapl_joules()
+        psutil.cpu_percent(percpu=True)  # the first call opens the interval
+
+    @staticmethod
+    def _counters() -> tuple[int, int]:
+        disk = psutil.disk_io_counters()
+        network = psutil.net_io_counters()
+        return (disk.read_bytes if disk else 0, network.bytes_recv if network else 0)
+
+    def sample(self) -> dict[str, Any]:
+        disk, network = self._counters()
+        joules = rapl_joules() if self._joules is not None else None
+        record = {
+            "t_s": round(time.monotonic() - self._origin_s, 6),
+            "unix_s": time.time(),
+            "cpu_percent": psutil.cpu_percent(percpu=True),
+            "rss_bytes": rss_bytes(self._pids),
+            "gpu": self._gpus.sample(),
+            "disk_read_bytes": disk - self._first[0],
+            "net_recv_bytes": network - self._first[1],
+        }
+        if joules is not None and self._joules is not None:
+            record["cpu_energy_j"] = round(joules - self._joules, 3)
+        return record
+
+
+def main(argv: Sequence[str]) -> int:
+    """Sample until standard input closes."""
+    parser = argparse.ArgumentParser(prog="python -m harness.runtime.samplers", description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, help="file to append records to")
+    parser.add_argument("--origin", type=float, required=True, help="time zero on CLOCK_MONOTONIC, in seconds")
+    parser.add_argument("--pids", required=True, help="the node's ranks, separated by commas")
+    parser.add_argument("--interval", type=float, default=INTERVAL_SECONDS, help="seconds between records")
+    options = parser.parse_args(argv)
+    os.nice(19)
+    sampler = NodeSampler([int(pid) for pid in options.pids.split(",")], options.origin)
+    due = time.monotonic()
+    with options.out.open("ab", buffering=0) as stream:
+        ended = False
+        while not ended:
+            due += options.interval
+            readable, _, _ = select.select([0], [], [], max(0.0, due - time.monotonic()))
+            ended = bool(readable)
+            stream.write(json_line(sampler.sample()).encode())
+            due = max(due, time.monotonic() - options.interval)
+    return 0
+
+
+if __name__ == "__main__":
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the rank's last words may take a moment; the pipe's end is enough
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,197 @@
+"""The data a run reads: where they lie, whether they were staged, what the page cache holds, what was really read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import CDLL, c_int, c_size_t, c_ubyte, c_void_p, get_errno
+from pathlib import Path
+from typing import Any
+
+from harness import catalog
+from harness.errors import UserError
+from harness.model.job import RunSpec
+
+#: Written by ``harness data make`` into a data set's directory.
+MANIFEST = "harness-dataset.json"
+WARM_SHARE = 0.99
+COLD_SHARE = 0.01
+#: Seconds that ranks wait for the one that empties or fills the page cache.
+CACHE_PATIENCE_SECONDS = 1800.0
+_SAMPLED_FILES = 2000
+_STREAMS = 16
+_BLOCK_BYTES = 1 << 20
+
+
+def data_path(spec: RunSpec, environ: Mapping[str, str]) -> Path | None:
+    """The data set's directory as this node sees it; None for a workload without data.
+
+    A job script that staged the data names its own copy in ``HARNESS_DATA_DIR``; otherwise the placement's path
+    counts, with the job's environment variables expanded.
+
+    Raises:
+        UserError: when the directory is missing.
+    """
+    if spec.axes.dataset is None:
+        return None
+    path = Path(environ.get("HARNESS_DATA_DIR") or os.path.expandvars(spec.placement.data_path)).expanduser()
+    if not path.is_dir():
+        raise UserError(
+            f"data set {spec.axes.dataset!r}: no directory {path} on {os.uname().nodename}; "
+            f"make it with: harness data make, or choose another storage than {spec.axes.storage!r}"
+        )
+    return path
+
+
+def stage_facts(directory: Path) -> dict[str, Any] | None:
+    """What the job script noted when it staged the data to this node: ``stage.<node>.json`` in the attempt."""
+    try:
+        facts = json.loads((directory / f"stage.{os.uname().nodename}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return {name: facts.get(name) for name in ("from_path", "to_path", "seconds", "bytes", "files")}
+
+
+def describe(spec: RunSpec, path: Path | None) -> dict[str, Any]:
+    """The fields of a ``data`` event.
+
+    Origin, training samples and digest (SHA-256 over the names and SHA-256 sums of all files) come from the manifest
+    beside the data. Without one nothing vouches for the data: ``origin`` is then what the name claims and
+    ``verified`` None.
+    """
+    if path is None:
+        return {"dataset": None, "origin": "none", "path": None, "samples": None, "bytes": 0, "digest": None}
+    name = spec.axes.dataset or ""
+    try:
+        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        request, listed = manifest["request"], manifest["files"]
+        sums = "".join(f"{file}\0{listed[file]['sha256']}\n" for file in sorted(listed))
+        size = sum(facts["bytes"] for facts in listed.values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        size = sum(file.stat().st_size for file in files(path))
+        claimed = catalog.split_dataset(name)[0]
+        facts = {"origin": claimed, "samples": None, "digest": None, "verified": None}
+    else:
+        samples = request.get("counts", {}).get("train")
+        digest = hashlib.sha256(sums.encode()).hexdigest()
+        facts = {"origin": request.get("origin"), "samples": samples, "digest": digest, "verified": None}
+    return {"dataset": name, "path": str(path), "bytes": size, **facts}
+
+
+def files(path: Path) -> Iterator[Path]:
+    """All regular files under ``path``, in a stable order."""
+    for directory, names, entries in os.walk(path):
+        names.sort()
+        for name in sorted(entries):
+            file = Path(directory, name)
+            if file.is_file():
+                yield file
+
+
+def set_cache(path: Path, wanted: str) -> dict[str, Any]:
+    """Bring a directory's files out of the page cache (``cold``) or into it (``warm``) and see what came of it.
+
+    Returns the fields of a ``cache`` event. ``state`` is what was verified, by residency of the pages of all files
+    or of 2000 evenly chosen ones: ``unknown`` where it is neither, was not asked for, or cannot be seen.
+    """
+    if wanted == "unknown":
+        return {"wanted": wanted, "state": "unknown", "resident_share": None, "bytes": None}
+    paths = list(files(path))
+    with ThreadPoolExecutor(_STREAMS) as pool:
+        list(pool.map(_drop if wanted == "cold" else _read_through, paths))
+    shares = [resident(file) for file in paths[:: max(1, len(paths) // _SAMPLED_FILES)]]
+    known = [pair for pair in shares if pair is not None]
+    pages = sum(total for _, total in known)
+    share = sum(here for here, _ in known) / pages if pages and len(known) == len(shares) else None
+    state = "unknown"
+    if share is not None and wanted == "cold" and share <= COLD_SHARE:
+        state = "cold"
+    if share is not None and wanted == "warm" and share >= WARM_SHARE:
+        state = "warm"
+    return {"wanted": wanted, "state": state, "resident_share": share, "bytes": sum(f.stat().st_size for f in paths)}
+
+
+def _drop(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)  # DONTNEED leaves dirty pages where they are
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(handle)
+
+
+def _read_through(path: Path) -> None:
+    with path.open("rb", buffering=0) as stream:
+        block = bytearray(_BLOCK_BYTES)
+        while stream.readinto(block):
+            pass
+
+
+def resident(path: Path) -> tuple[int, int] | None:
+    """(pages in the page cache, pages) of a file, by mincore(2).
+
+    None where the kernel does not tell: since Linux 5.2 it calls every page of a file resident that the caller
+    neither owns nor may write.
+    """
+    status = path.stat()
+    if not status.st_size:
+        return 0, 0
+    if status.st_uid != os.geteuid() and not os.access(path, os.W_OK):
+        return None
+    pages = -(-status.st_size // mmap.PAGESIZE)
+    vector = (c_ubyte * pages)()
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        address = _LIBC.mmap(None, status.st_size, mmap.PROT_READ, mmap.MAP_SHARED, handle, 0)
+    finally:
+        os.close(handle)
+    if address in (None, _MAP_FAILED):
+        raise OSError(get_errno(), "mmap failed", str(path))
+    try:
+        failed = _LIBC.mincore(address, status.st_size, vector)
+    finally:
+        _LIBC.munmap(address, status.st_size)
+    return None if failed else (sum(byte & 1 for byte in vector), pages)
+
+
+def _libc() -> CDLL:
+    library = CDLL(None, use_errno=True)
+    library.mmap.restype = c_void_p
+    library.mmap.argtypes = (c_void_p, c_size_t, c_int, c_int, c_int, c_size_t)
+    library.munmap.argtypes = (c_void_p, c_size_t)
+    library.mincore.argtypes = (c_void_p, c_size_t, c_void_p)
+    return library
+
+
+_LIBC = _libc()
+_MAP_FAILED = c_void_p(-1).value
+
+
+def io_counters(pids: Sequence[int]) -> dict[str, int]:
+    """Bytes read from storage and bytes asked for by read calls, over processes: ``read_bytes`` and ``rchar`` of
+    /proc/<pid>/io (proc(5)), which include children already waited for. Processes that are gone count nothing.
+    """
+    totals = {"read_bytes": 0, "rchar_bytes": 0}
+    for pid in pids:
+        try:
+            lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+        except OSError:
+            continue
+        values = dict(line.split(": ", 1) for line in lines)
+        totals["read_bytes"] += int(values.get("read_bytes", 0))
+        totals["rchar_bytes"] += int(values.get("rchar", 0))
+    return totals
+
+
+def process_tree(pid: int) -> list[int]:
+    """The process and its descendants now."""
+    import psutil
+
+    try:
+        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+    except psutil.Error:
+        return [pid]

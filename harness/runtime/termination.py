@@ -1,0 +1,71 @@
+"""TERM and INT inside a rank: what was measured is written, then the rank leaves.
+
+The handler raises :class:`Terminated` in the main thread. A main thread that sits in a C call (a collective that a
+dead peer will never join) does not get there, and mpirun sends KILL about a second after TERM; so a second thread,
+woken by the C-level handler itself, writes the evidence and ends the process when the main thread has not.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from harness.runtime.events import EventWriter
+
+GRACE_SECONDS = 0.5
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Terminated(BaseException):
+    """The rank was told to stop by a signal."""
+
+    def __init__(self, number: int):
+        self.number = number
+        super().__init__(f"told to stop by {signal.Signals(number).name}")
+
+    @property
+    def exit_code(self) -> int:
+        """As shells report it."""
+        return 128 + self.number
+
+
+class Watchdog:
+    """Turns signals into :class:`Terminated` inside its block. Use from the main thread."""
+
+    def __init__(self, writer: EventWriter, totals: Callable[[], dict[str, Any]]):
+        self._writer, self._totals = writer, totals
+        self._done = threading.Event()
+        self._old: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Watchdog:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        self._old_fd = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        self._old = {number: signal.signal(number, self._raise) for number in _SIGNALS}
+        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
+        return self
+
+    def _raise(self, number: int, _frame: FrameType | None) -> None:
+        for other in _SIGNALS:
+            signal.signal(other, signal.SIG_IGN)  # once is enough: a second one must not cut the first one's evidence
+        raise Terminated(number)
+
+    def _watch(self) -> None:
+        while received := os.read(self._read, 1):
+            number = received[0]
+            if number in _SIGNALS and not self._done.wait(GRACE_SECONDS):
+                stop = Terminated(number)
+                self._writer.error(stop)
+                self._writer.end(ok=False, **self._totals())
+                os._exit(stop.exit_code)
+
+    def __exit__(self, *_exc: object) -> None:
+        self._done.set()
+        signal.set_wakeup_fd(self._old_fd)
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+        os.close(self._write)

@@ -1,0 +1,244 @@
+"""Replay: a scripted producer, a bounded buffer and a consumer, whose results are known beforehand.
+
+The model, in which every time is scripted:
+
+- ``workers`` n ≥ 1 produce batches 0, 1, 2, … in turn; the next batch goes to the worker free first. Batch i takes
+  ``produce_s`` (or its place in ``produce_script``), every ``straggler_every``-th one ``straggler_s`` more.
+- ``prefetch`` p bounds the batches that are ready or being made: batch i is begun when batch i − p has been taken.
+  Unset, p is 2 n. With p = 0 a batch is begun when it is asked for.
+- Batches are delivered in order, so one straggler holds back those behind it.
+- With n = 0 the consumer makes each batch itself when it needs it.
+- A step takes ``consume_s`` (or its place in ``consume_script``), the first one ``first_step_s`` more, during which the
+  buffer fills; each step of the last rank takes ``lag_s`` more.
+
+On the virtual clock the times of production are computed by this recurrence and time passes only in waits and
+steps; on the real clock threads sleep.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from harness import catalog
+from harness.errors import UserError
+from harness.model.axes import Axes
+from harness.runtime.clock import VirtualClock
+from harness.runtime.interfaces import Batch, Clock, ModelFacts, Pipeline, RunContext, StepOutcome
+
+
+@dataclass(frozen=True)
+class Script:
+    """The workload's options, checked."""
+
+    produce: tuple[float, ...]
+    consume: tuple[float, ...]
+    first_step_s: float
+    straggler_every: int
+    straggler_s: float
+    lag_s: float
+    fail_at_step: int
+
+    def produce_s(self, batch: int) -> float:
+        """Seconds that one worker needs for this batch."""
+        straggles = self.straggler_every and (batch + 1) % self.straggler_every == 0
+        return self.produce[batch % len(self.produce)] + (self.straggler_s if straggles else 0.0)
+
+    def consume_s(self, step: int) -> float:
+        """Seconds of this step, but for the lag of the last rank."""
+        return self.consume[step % len(self.consume)] + (0.0 if step else self.first_step_s)
+
+
+def script_of(axes: Axes) -> Script:
+    """The script that the options tell, defaults from the catalog.
+
+    Raises:
+        UserError: for a time that is no number or negative.
+    """
+    known = catalog.WORKLOADS["replay"].options
+    values = {name: axes.options.get(name, option.default) for name, option in known.items()}
+    return Script(
+        produce=_seconds("produce_script", values["produce_script"] or [values["produce_s"]]),
+        consume=_seconds("consume_script", values["consume_script"] or [values["consume_s"]]),
+        first_step_s=_seconds("first_step_s", [values["first_step_s"]])[0],
+        straggler_every=int(values["straggler_every"]),
+        straggler_s=_seconds("straggler_s", [values["straggler_s"]])[0],
+        lag_s=_seconds("lag_s", [values["lag_s"]])[0],
+        fail_at_step=int(values["fail_at_step"]),
+    )
+
+
+def _seconds(name: str, values: Any) -> tuple[float, ...]:
+    values = values if isinstance(values, list | tuple) else [values]
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise UserError(f"replay option {name}: {value!r} is no time; write seconds, zero or more, such as 0.01")
+    return tuple(float(value) for value in values)
+
+
+class InlinePipeline:
+    """No worker: a batch is made in the consumer's own time."""
+
+    def __init__(self, script: Script, clock: Clock, samples: int):
+        self._script, self._clock, self._samples = script, clock, samples
+
+    def batches(self) -> Iterator[Batch]:
+        number = 0
+        while True:
+            self._clock.sleep(self._script.produce_s(number))
+            yield Batch(number, self._samples)
+            number += 1
+
+    def occupancy(self) -> int | None:
+        return None
+
+    def worker_cpus(self) -> list[int] | None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+class VirtualPipeline:
+    """Workers and buffer on the virtual clock: when each batch is ready follows from when earlier ones were taken."""
+
+    def __init__(self, script: Script, clock: Clock, samples: int, workers: int, prefetch: int):
+        self._script, self._clock, self._samples, self._prefetch = script, clock, samples, prefetch
+        self._free_at = [clock.now()] * workers
+        self._ready_at: deque[float] = deque()
+        self._begun = 0
+        for _ in range(prefetch):
+            self._begin(clock.now())
+
+    def _begin(self, allowed_at: float) -> None:
+        """Give the next batch to the worker free first, not before ``allowed_at``."""
+        start = max(heapq.heappop(self._free_at), allowed_at)
+        ready = start + self._script.produce_s(self._begun)
+        heapq.heappush(self._free_at, ready)
+        self._ready_at.append(ready)
+        self._begun += 1
+
+    def batches(self) -> Iterator[Batch]:
+        number = 0
+        while True:
+            if not self._ready_at:
+                self._begin(self._clock.now())
+            self._clock.sleep(max(0.0, self._ready_at.popleft() - self._clock.now()))
+            if self._prefetch:
+                self._begin(self._clock.now())
+            yield Batch(number, self._samples)
+            number += 1
+
+    def occupancy(self) -> int | None:
+        # half a nanosecond: the clock counts whole ones, sums of floats may differ in the last bit
+        now = self._clock.now() + 5e-10
+        return sum(ready <= now for ready in self._ready_at)
+
+    def worker_cpus(self) -> list[int] | None:
+        return None
+
+    def close(self) -> None:
+        self._ready_at.clear()
+
+
+def build_pipeline(context: RunContext) -> Pipeline:
+    """The scripted pipeline of this point on the run's clock."""
+    axes, script = context.spec.axes, script_of(context.spec.axes)
+    samples = axes.batch_size or catalog.WORKLOADS["replay"].batch_size
+    if not axes.workers:
+        return InlinePipeline(script, context.clock, samples)
+    prefetch = 2 * axes.workers if axes.prefetch is None else axes.prefetch
+    kind = VirtualPipeline if isinstance(context.clock, VirtualClock) else ThreadedPipeline
+    return kind(script, context.clock, samples, axes.workers, prefetch)
+
+
+class ReplaySession:
+    """A consumer that lets the scripted time pass."""
+
+    def __init__(self, script: Script, clock: Clock, is_last_rank: bool):
+        self._script, self._clock, self._is_last_rank = script, clock, is_last_rank
+        self._steps = 0
+
+    def facts(self) -> ModelFacts:
+        return ModelFacts(name="replay", parameters=0, trainable=0)
+
+    def to_device(self, batch: Batch) -> Batch:
+        return batch
+
+    def step(self, batch: Batch) -> StepOutcome:
+        """Raises RuntimeError at the step that the script makes fail."""
+        step, self._steps = self._steps, self._steps + 1
+        if self._is_last_rank and step == self._script.fail_at_step:
+            raise RuntimeError(f"scripted failure at step {step}")
+        self._clock.sleep(self._script.consume_s(step) + (self._script.lag_s if self._is_last_rank else 0.0))
+        return StepOutcome(loss=0.0)
+
+    def digest(self) -> str:
+        return "replay"
+
+    def close(self) -> None:
+        return None
+
+
+def build(context: RunContext) -> ReplaySession:
+    """The scripted consumer of this rank."""
+    is_last = context.ranks.rank == context.ranks.world - 1
+    return ReplaySession(script_of(context.spec.axes), context.clock, is_last)
+
+
+class ThreadedPipeline:
+    """Workers as sleeping threads and a real buffer, by the same rules as :class:`VirtualPipeline`."""
+
+    def __init__(self, script: Script, clock: Clock, samples: int, workers: int, prefetch: int):
+        self._script, self._clock, self._samples = script, clock, samples
+        self._on_demand = prefetch == 0
+        self._changed = threading.Condition()
+        self._allowed, self._begun, self._taken = prefetch, 0, 0
+        self._ready: set[int] = set()
+        self._closed = False
+        for _ in range(workers):
+            threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._begun < self._allowed)
+                if self._closed:
+                    return
+                number, self._begun = self._begun, self._begun + 1
+            self._clock.sleep(self._script.produce_s(number))
+            with self._changed:
+                self._ready.add(number)
+                self._changed.notify_all()
+
+    def batches(self) -> Iterator[Batch]:
+        while True:
+            with self._changed:
+                number, self._taken = self._taken, self._taken + 1
+                if self._on_demand:
+                    self._allow_one()
+                self._changed.wait_for(lambda: number in self._ready)  # noqa: B023
+                self._ready.discard(number)
+                if not self._on_demand:
+                    self._allow_one()
+            yield Batch(number, self._samples)
+
+    def _allow_one(self) -> None:
+        self._allowed += 1
+        self._changed.notify_all()
+
+    def occupancy(self) -> int | None:
+        with self._changed:
+            return len(self._ready)
+
+    def worker_cpus(self) -> list[int] | None:
+        return None
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
