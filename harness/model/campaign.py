@@ -30,7 +30,10 @@ class PlannedPoint(Frozen):
 
 
 class Campaign(Frozen):
-    """``varied`` names the axes that take more than one value, in the sweep's order; ``tasks`` are in run order."""
+    """``varied`` names the axes that take more than one value, in the sweep's order, without those whose value follows
+    from the others (by when, derive or the catalog); ``tasks`` are in run order. ``excluded`` and ``duplicates`` count
+    the combinations that the sweep's exclude removed and those equal to another one.
+    """
 
     schema_version: int = CAMPAIGN_SCHEMA
     name: str
@@ -44,3 +47,5 @@ class Campaign(Frozen):
     points: dict[str, PlannedPoint]
     tasks: tuple[Task, ...]
     refusals: tuple[Refusal, ...] = ()
+    excluded: Count = 0
+    duplicates: Count = 0
