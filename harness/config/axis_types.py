@@ -1,0 +1,117 @@
+"""The declared type of every axis and option, and the names that an axis can take."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.catalog import COMMS, DATASETS, FRAMEWORKS, NO_FRAMEWORK, PIPELINES, WORKLOADS, Option, split_dataset
+from harness.config.decode import INVALID, Decoder, adapter, full_annotation
+from harness.config.yaml_marks import Node, Sequence
+from harness.errors import nearest
+from harness.model.axes import Axes
+
+OPTION_PREFIX = "options."
+
+
+@cache
+def axis_annotations() -> dict[str, Any]:
+    """Axis name → its type with constraints; ``options`` is left out, its entries are axes of their own."""
+    return {name: full_annotation(info) for name, info in Axes.model_fields.items() if name != "options"}
+
+
+def options() -> dict[str, Option]:
+    """Every option of a workload or pipeline that the catalog names, by its name."""
+    return {
+        name: option for spec in (*WORKLOADS.values(), *PIPELINES.values()) for name, option in spec.options.items()
+    }
+
+
+def axis_names() -> list[str]:
+    """All keys that a matrix can have."""
+    return [*axis_annotations(), *(OPTION_PREFIX + name for name in options())]
+
+
+def choices(axis: str) -> list[str] | None:
+    """The names an axis can take, None where it is free."""
+    tables: dict[str, list[str]] = {
+        "workload": list(WORKLOADS),
+        "framework": [*FRAMEWORKS, NO_FRAMEWORK],
+        "pipeline": list(PIPELINES),
+        "comm": list(COMMS),
+        "dataset": [
+            spec.name if origin == "real" else f"{origin}:{spec.name}"
+            for spec in DATASETS.values()
+            for origin in spec.origins
+        ],
+    }
+    return tables.get(axis)
+
+
+def decode_axis(decoder: Decoder, key: str, line: int, node: Node, what: str) -> Any:
+    """The value of axis ``key``, or INVALID; ``what`` says where it stands, such as ``base``."""
+    if not is_axis(decoder, key, line, what):
+        return INVALID
+    value = decoder.decode(node, annotation_of(key), key)
+    valid = choices(key)
+    if valid is not None and isinstance(value, str) and value not in valid:
+        return decoder.problem(node.line, f"{key}: {value!r} is not known", nearest(value, valid))
+    return value
+
+
+def annotation_of(key: str) -> Any:
+    """The type of an axis or ``options.<name>``; None where there is no such axis."""
+    if key.startswith(OPTION_PREFIX):
+        option = options().get(key.removeprefix(OPTION_PREFIX))
+        return option.type if option else None
+    return axis_annotations().get(key)
+
+
+def is_axis(decoder: Decoder, key: str, line: int, what: str) -> bool:
+    """Whether ``key`` names an axis or option; the problem is noted where it does not."""
+    if annotation_of(key) is not None:
+        return True
+    decoder.problem(line, f"unknown axis {key!r} in {what}", nearest(key, axis_names()))
+    return False
+
+
+def decode_axis_list(decoder: Decoder, key: str, line: int, node: Node, what: str) -> tuple[Any, ...]:
+    """The values of an axis in a matrix or zip: a list with at least one value, none of them twice."""
+    if not is_axis(decoder, key, line, what):
+        return ()
+    if not isinstance(node, Sequence):
+        decoder.problem(node.line, f"{key} in {what} takes a list of values", "a single value belongs in base")
+        return ()
+    if not node.items:
+        decoder.problem(node.line, f"{key} in {what} is an empty list, so no point would be left", "give it a value")
+    values = [decode_axis(decoder, key, item.line, item, what) for item in node.items]
+    return tuple(value for value in values if value is not INVALID)
+
+
+def checked(key: str, value: Any) -> Any:
+    """``value`` as the axis takes it; for values that come from an expression, where 2.0 may stand for 2.
+
+    Raises:
+        ValueError: with what the axis takes.
+    """
+    if isinstance(value, float) and value.is_integer():
+        with suppress(ValidationError):
+            return adapter(annotation_of(key)).validate_python(int(value), strict=True)
+    try:
+        value = adapter(annotation_of(key)).validate_python(value, strict=True)
+    except ValidationError as error:
+        raise ValueError(f"gives {value!r}; {error.errors()[0]['msg']}") from None
+    valid = choices(key)
+    if valid is not None and isinstance(value, str) and value not in valid:
+        raise ValueError(f"gives {value!r}; {nearest(value, valid)}")
+    return value
+
+
+def default_of(key: str) -> Any:
+    """The value of an axis or option that a sweep does not give."""
+    if key.startswith(OPTION_PREFIX):
+        return options()[key.removeprefix(OPTION_PREFIX)].default
+    return Axes.model_fields[key].default

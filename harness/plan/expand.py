@@ -1,0 +1,121 @@
+"""A sweep's grids to its combinations: product, zip, exclude, include, conditional and derived values.
+
+The order is GitHub's (https://docs.github.com/actions, "Running variations of jobs in a workflow"): the product of
+matrix and zip is made, exclude removes from it, include then adds values to the combinations it fits or becomes a
+combination of its own. ``when`` and ``derive`` follow. Exclusion looks at a combination with its conditional and
+derived values; what include adds as a new combination is never excluded.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from harness.config.axis_types import checked, default_of
+from harness.config.expressions import ExpressionError, evaluate
+from harness.config.sweep_file import derive_order
+from harness.errors import ConfigError, Problem
+from harness.model.sweep import Condition, Expression, Grid, Sweep
+from harness.plan.defaults import fill
+
+Combination = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The combinations of a sweep, in the order written, and how many its exclude took away."""
+
+    combinations: list[Combination]
+    excluded: int
+
+
+def expand(sweep: Sweep) -> Expansion:
+    """All combinations of a sweep's grids; equal ones may occur several times.
+
+    Raises:
+        ConfigError: an expression has no value for some combination.
+    """
+    combinations: list[Combination] = []
+    excluded = 0
+    for grid in sweep.grids:
+        expander = _Expander(grid, sweep.file)
+        combinations += expander.run()
+        excluded += expander.excluded
+    return Expansion(combinations, excluded)
+
+
+def product(grid: Grid) -> Iterator[Combination]:
+    """The product of matrix and zip groups, the first axis varying slowest; one empty combination where both lack."""
+    factors = [[{axis: value} for value in values] for axis, values in grid.matrix.items()]
+    for group in grid.zip:
+        factors.append([dict(zip(group, row, strict=True)) for row in zip(*group.values(), strict=True)])
+    for parts in itertools.product(*factors):
+        yield {axis: value for part in parts for axis, value in part.items()}
+
+
+class _Expander:
+    def __init__(self, grid: Grid, file: str):
+        self.grid = grid
+        self.file = file
+        self.excluded = 0
+        self.derived = [(axis, grid.derive[axis]) for axis in derive_order(grid.derive)]
+
+    def run(self) -> list[Combination]:
+        kept = []
+        for combination in product(self.grid) if self.grid.varied or not self.grid.include else ():
+            if self.grid.exclude and self._is_excluded(combination):
+                self.excluded += 1
+            else:
+                kept.append(combination)
+        return [self._resolve(combination) for combination in self._include(kept)]
+
+    def _is_excluded(self, combination: Combination) -> bool:
+        values = fill(self._resolve(combination))
+        return any(self._holds(condition, values) for condition in self.grid.exclude)
+
+    def _include(self, kept: list[Combination]) -> list[Combination]:
+        """Values of an include may replace those that an earlier include added, never those of matrix or zip."""
+        varied = set(self.grid.varied)
+        results = [dict(combination) for combination in kept]
+        added: list[Combination] = []
+        for values in self.grid.include:
+            keys = varied & set(values)
+            fitting = [new for old, new in zip(kept, results, strict=True) if all(old[k] == values[k] for k in keys)]
+            for combination in fitting:
+                combination.update(values)
+            if not fitting:
+                added.append(dict(values))
+        return results + added
+
+    def _resolve(self, combination: Combination) -> Combination:
+        """Base values beneath, conditional and derived ones above."""
+        values = {**self.grid.base, **combination}
+        for conditional in self.grid.when:
+            if self._holds(conditional.condition, fill(values)):
+                values.update(conditional.values)
+        for axis, expression in self.derived:
+            values[axis] = self._derived(axis, expression, values)
+        return values
+
+    def _holds(self, condition: Condition, values: Combination) -> bool:
+        if condition.where is not None:
+            return bool(self._evaluate(condition.where, values))
+        return all(values.get(axis, default_of(axis)) == value for axis, value in condition.match.items())
+
+    def _derived(self, axis: str, expression: Expression, values: Combination) -> Any:
+        try:
+            return checked(axis, self._evaluate(expression, fill(values)))
+        except ValueError as error:
+            raise self._error(expression, f"derive {axis}: {expression.text!r} {error}", values) from None
+
+    def _evaluate(self, expression: Expression, values: Combination) -> Any:
+        try:
+            return evaluate(expression.text, values)
+        except ExpressionError as error:
+            raise self._error(expression, str(error), values) from None
+
+    def _error(self, expression: Expression, what: str, values: Combination) -> ConfigError:
+        shown = ", ".join(f"{axis}={values[axis]}" for axis in self.grid.varied if axis in values)
+        return ConfigError([Problem(self.file, expression.line, what + (f" at {shown}" if shown else ""))])

@@ -1,0 +1,41 @@
+"""From the files a user names to a campaign: the one call behind plan, render, run and submit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.config.cluster_file import load_cluster
+from harness.config.overrides import override
+from harness.config.sweep_file import load_sweep, name_problem
+from harness.errors import UserError
+from harness.model.campaign import Campaign
+from harness.model.cluster import Cluster
+from harness.plan.plan import plan
+
+DEFAULT_CLUSTER = "local"
+
+
+def plan_from_files(
+    sweep_path: Path,
+    cluster_name: str | None,
+    project_root: Path,
+    now_unix_s: float,
+    overrides: Sequence[str] = (),
+    queue: str | None = None,
+    campaign_name: str | None = None,
+    only: str | None = None,
+) -> tuple[Campaign, Cluster]:
+    """Load a sweep and a cluster, apply ``overrides`` (``axis=value``), and plan.
+
+    ``cluster_name`` None means the sweep's own choice, else ``local``.
+
+    Raises:
+        UserError: bad input, or nothing that could run.
+    """
+    if campaign_name is not None and (problem := name_problem(campaign_name)):
+        raise UserError(f"--campaign: {problem}")
+    sweep = override(load_sweep(sweep_path), overrides)
+    cluster = load_cluster(cluster_name or sweep.cluster or DEFAULT_CLUSTER, project_root)
+    campaign = plan(sweep, cluster, now_unix_s=now_unix_s, queue=queue, campaign_name=campaign_name, only=only)
+    return campaign, cluster
