@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(PYTHON) .ci/make_environment.py $(VENV)
 
-.PHONY: help quickstart test lint types examples clean
+.PHONY: help quickstart test horovod lint examples clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,9 @@ test: $(VENV)/.installed-dev  ## everything the tests need, then all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+horovod: $(VENV)/.installed-dev  ## build Horovod against the installed frameworks (kept in .cache/)
+	$(PYTHON) .ci/horovod/build.py $(VENV)
 
 lint: $(VENV)/.installed-dev  ## style and types only
 	$(BIN)/ruff check .
