@@ -3,10 +3,13 @@
 Every record has ``event`` (its kind) and ``t_s`` (seconds on the rank's monotonic clock, zero at ``run_start``).
 Kinds and their further fields:
 
-``run_start``   schema, rank, world, local_rank, local_world, node, pid, unix_s, point_id, repeat, attempt
-``provenance``  versions {name: version}, host {…}, env {…}, git_commit, command
+``run_start``   schema, rank, world, local_rank, local_world, node, pid, unix_s, point_id, repeat, attempt,
+                steps_warmup, steps_timed (steps to do before and in the timed window)
+``provenance``  versions {name: version}, host {…}, env {…}, git_commit, command [word], must_match [field]
 ``affinity``    requested_cores (per rank), allowed_cpus [int] (this rank), worker_allowed_cpus [int] | null (one
-                loader worker), threads {pool: n}, launcher_binding (what the launcher had bound before us)
+                loader worker), threads {pool: n}, launcher_binding [int] (what the launcher had bound before
+                us); written when the engine is ready and again, with the worker's CPUs, after the steps: the last one
+                counts
 ``data``        dataset, origin (real | digits | photos | synthetic | none), path, samples, bytes, digest, verified
 ``cache``       wanted, state (cold | warm | unknown), resident_share, bytes
 ``stage``       from_path, to_path, seconds, bytes, files
@@ -22,7 +25,8 @@ Kinds and their further fields:
 
 Samples of utilisation lie in ``samples.<node>.jsonl``, one record a second by one process per node:
 ``t_s``, ``unix_s``, ``cpu_percent`` [per CPU], ``rss_bytes`` (process tree of the ranks here), ``gpu`` [{util_percent,
-memory_bytes, power_w}], ``disk_read_bytes``, ``net_recv_bytes`` (counters since the first sample).
+memory_bytes, power_w}], ``disk_read_bytes``, ``net_recv_bytes`` and, where RAPL is readable, ``cpu_energy_j`` (counters
+since sampling began).
 """
 
 from __future__ import annotations
