@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,10 +76,8 @@ def share(
 
 def confine(cpus: Sequence[int]) -> tuple[int, ...]:
     """Confine this process, and all it starts from now on, to ``cpus``; returns the CPUs it really has."""
-    try:
+    with suppress(OSError):  # forbidden in some containers; the CPUs read back are recorded and judged
         os.sched_setaffinity(0, cpus)
-    except OSError:
-        pass  # forbidden in some containers; the CPUs read back are recorded and judged
     return tuple(sorted(os.sched_getaffinity(0)))
 
 

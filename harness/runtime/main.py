@@ -105,17 +105,19 @@ def begin(spec: RunSpec, directory: Path) -> Run:
 def conduct(run: Run) -> int:
     """Everything between ``run_start`` and ``run_end``."""
     error: BaseException | None = None
-    with Watchdog(run.writer, run.totals.fields):
+    with Watchdog(run.writer, run.totals.fields) as watchdog:
         try:
-            run.measure()
+            try:
+                run.measure()
+            finally:
+                watchdog.settle()
         except (Exception, Terminated) as failure:
             error = failure
             run.writer.error(failure)
-        try:
-            run.close()
-        except Exception as failure:
-            # a pipeline that cannot stop its workers must not hide why the run failed, nor fail a finished one
-            run.writer.note("finding", code="close_failed", evidence={"error": repr(failure)}, advice="see stderr")
+        for problem in run.close():
+            # A worker that does not stop must neither hide why a run failed nor fail a finished one.
+            advice = "the measurement is complete; look in stderr for what could not be stopped"
+            run.writer.finding("close_failed", {"error": repr(problem)}, advice)
         run.writer.end(ok=error is None, **run.totals.fields())
     return 0 if error is None else report(run, error)
 

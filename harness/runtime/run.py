@@ -51,6 +51,8 @@ class Run:
         context = self.context(exchange, device, path)
         with self.writer.span("build"):
             pipeline, session = self.build(context)
+        if "data" not in self.writer.kinds:  # a pipeline that holds the samples knows more about them
+            self.writer.note("data", **storage.describe(self.spec, path))
         steps = warmup_steps(self.spec.axes) + self.spec.axes.steps_timed
         exchange.barrier()
         self.note_io("begin")
@@ -59,11 +61,16 @@ class Run:
         self.note_affinity(engine, pipeline.worker_cpus())
         self.check_ranks(exchange, session)
 
-    def close(self) -> None:
-        """End what was begun, the last first."""
+    def close(self) -> list[Exception]:
+        """End what was begun, the last first; returns what went wrong with it."""
+        failures = []
         while self._parts:
-            self._parts.pop().close()
+            try:
+                self._parts.pop().close()
+            except Exception as error:
+                failures.append(error)
         self.meeting.clear()
+        return failures
 
     def settle_cpus(self) -> None:
         """Confine this rank to its share of CPUs, size thread pools, start the node's sampler."""
@@ -126,7 +133,6 @@ class Run:
         path = storage.data_path(self.spec, os.environ)
         if staged := storage.stage_facts(self.directory):
             self.writer.note("stage", **staged)
-        self.writer.note("data", **storage.describe(self.spec, path))
         if path is not None:
             # one rank per node does the work, the page cache is common to all; the others wait for its word
             mine = storage.set_cache(path, self.spec.axes.cache) if self.ranks.local_rank == 0 else None

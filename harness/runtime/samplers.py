@@ -95,16 +95,36 @@ def rss_bytes(pids: Sequence[int]) -> int:
     return total
 
 
-def rapl_joules(root: Path = _RAPL) -> float | None:
-    """Energy counters of all CPU packages together, or None where they are missing or not readable."""
-    total, seen = 0, False
-    for counter in root.glob("intel-rapl:?/energy_uj"):
+class Rapl:
+    """Energy of all CPU packages since the start, where /sys/class/powercap is there and readable.
+
+    The counters wrap around at ``max_energy_range_uj`` (Linux, Documentation/power/powercap).
+    """
+
+    def __init__(self, root: Path = _RAPL):
+        self._last = {zone: uj for zone in root.glob("intel-rapl:[0-9]*") if (uj := self._read(zone)) is not None}
+        self._total_uj = 0
+
+    @staticmethod
+    def _read(zone: Path, name: str = "energy_uj") -> int | None:
+        # intel-rapl:0:0 are parts of package 0
+        if zone.name.count(":") > 1:
+            return None
         try:
-            total += int(counter.read_text())
-            seen = True
+            return int((zone / name).read_text())
         except (OSError, ValueError):
             return None
-    return total / 1e6 if seen else None
+
+    def joules(self) -> float | None:
+        """None where there is no counter that may be read."""
+        for zone, last in self._last.items():
+            value = self._read(zone)
+            if value is None:
+                return None
+            span = (self._read(zone, "max_energy_range_uj") or 0) if value < last else 0
+            self._total_uj += value - last + span
+            self._last[zone] = value
+        return self._total_uj / 1e6 if self._last else None
 
 
 class NodeSampler:
@@ -114,7 +134,7 @@ class NodeSampler:
         self._pids, self._origin_s = pids, origin_s
         self._gpus = Gpus()
         self._first = self._counters()
-        self._joules = rapl_joules()
+        self._rapl = Rapl()
         psutil.cpu_percent(percpu=True)  # the first call opens the interval
 
     @staticmethod
@@ -125,7 +145,7 @@ class NodeSampler:
 
     def sample(self) -> dict[str, Any]:
         disk, network = self._counters()
-        joules = rapl_joules() if self._joules is not None else None
+        joules = self._rapl.joules()
         record = {
             "t_s": round(time.monotonic() - self._origin_s, 6),
             "unix_s": time.time(),
@@ -135,8 +155,8 @@ class NodeSampler:
             "disk_read_bytes": disk - self._first[0],
             "net_recv_bytes": network - self._first[1],
         }
-        if joules is not None and self._joules is not None:
-            record["cpu_energy_j"] = round(joules - self._joules, 3)
+        if joules is not None:
+            record["cpu_energy_j"] = round(joules, 3)
         return record
 
 

@@ -34,10 +34,11 @@ class Terminated(BaseException):
 
 
 class Watchdog:
-    """Turns signals into :class:`Terminated` inside its block. Use from the main thread."""
+    """Turns the first signal into :class:`Terminated` inside its block. Use from the main thread."""
 
     def __init__(self, writer: EventWriter, totals: Callable[[], dict[str, Any]]):
         self._writer, self._totals = writer, totals
+        self._settled = False
         self._done = threading.Event()
         self._old: dict[signal.Signals, Any] = {}
 
@@ -49,19 +50,26 @@ class Watchdog:
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
         return self
 
+    def settle(self) -> None:
+        """No signal raises any more: from here on the evidence is being completed, within the grace time."""
+        self._settled = True
+
     def _raise(self, number: int, _frame: FrameType | None) -> None:
-        for other in _SIGNALS:
-            signal.signal(other, signal.SIG_IGN)  # once is enough: a second one must not cut the first one's evidence
-        raise Terminated(number)
+        # The handler stays in place when it does nothing: with SIG_IGN the second thread would not be woken.
+        if not self._settled:
+            self._settled = True
+            raise Terminated(number)
 
     def _watch(self) -> None:
         while received := os.read(self._read, 1):
             number = received[0]
             if number in _SIGNALS and not self._done.wait(GRACE_SECONDS):
                 stop = Terminated(number)
-                self._writer.error(stop)
+                if "error" not in self._writer.kinds:
+                    self._writer.error(stop)
                 self._writer.end(ok=False, **self._totals())
                 os._exit(stop.exit_code)
+        os.close(self._read)
 
     def __exit__(self, *_exc: object) -> None:
         self._done.set()
