@@ -10,12 +10,13 @@ import pandas as pd
 
 from harness.analysis import findings, row
 from harness.analysis.campaigns import Attempt, attempts, load_campaign, state_of
+from harness.analysis.dictionary import RUN_COLUMNS
 from harness.analysis.evidence import read_run
 from harness.analysis.steps_table import StepsWriter
 from harness.files import write_atomically
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
-from harness.model.columns import RUN_COLUMNS, Column
+from harness.model.columns import Column
 from harness.model.job import JobState
 
 Progress = Callable[[int, int], None]
