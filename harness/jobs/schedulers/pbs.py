@@ -1,0 +1,150 @@
+"""PBS Pro and OpenPBS, in the dialects of :class:`harness.model.cluster.Directives`: select chunks, Gadi's plain
+``-l ncpus=``, Sophia's select that counts GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.errors import UserError
+from harness.jobs.schedulers import pbs_family
+from harness.jobs.schedulers.interface import Answer, ArrayRange
+from harness.jobs.schedulers.pbs_family import Record
+from harness.jobs.schedulers.words import log_path, mebibytes, plain, whole_line
+from harness.model.cluster import Cluster
+from harness.model.job import JobState, Observation, Placement
+from harness.units import format_duration
+
+submit_argv = pbs_family.submit_argv
+parse_submit = pbs_family.parse_submit
+find_argv = pbs_family.find_argv
+cancel_argv = pbs_family.cancel_argv
+
+PREFIX = "#PBS"
+JOB_ID_VARIABLE = "PBS_JOBID"
+ARRAY_INDEX_VARIABLE = "PBS_ARRAY_INDEX"
+
+_STATES = {
+    **dict.fromkeys("QHWTM", JobState.QUEUED),
+    **dict.fromkeys("RESUB", JobState.RUNNING),
+}
+_ENDED = "FX"
+_KILLED_AT_WALLTIME = -29  # JOB_EXEC_KILL_WALLTIME
+_KILLED_BY_TERM = 256 + 15  # qdel, even where the script trapped TERM
+_DELETED = "91"  # substate of a job that qdel ended, whether or not it had begun
+_FAILED = "93"
+
+
+def directives(
+    cluster: Cluster, placement: Placement, job_name: str, output: str, array: ArrayRange | None = None
+) -> list[str]:
+    """The request. Environment is not passed here: ``-v`` splits at commas and doubles backslashes.
+
+    ``-r n``: a requeued job would run a second time; arrays must be rerunnable, there the claim prevents it.
+    """
+    site = cluster.directives
+    lines = [f"-N {job_name}", "-S /bin/bash", "-j oe", f"-o {log_path(output)}", "-m n"]
+    lines.append("-r n" if array is None else "-r y")
+    if array is not None:
+        lines.append(f"-J {_array_words(array)}")
+    for flag, value in (("-q", placement.queue), ("-A", placement.account), ("-P", placement.project)):
+        if value:
+            lines.append(f"{flag} {plain(value, flag)}")
+    lines += [f"-l {request}" for request in _resources(cluster, placement)]
+    lines.append(f"-l walltime={format_duration(placement.walltime_s)}")
+    if site.filesystems:
+        lines.append(f"-l filesystems={plain(site.filesystems, 'filesystems')}")
+    return lines + [whole_line(line) for line in site.extra]
+
+
+def _array_words(array: ArrayRange) -> str:
+    if array.size < 2:
+        raise UserError("a PBS array needs at least two jobs (-J 0-0 is refused); submit a single job instead")
+    return f"0-{array.size - 1}" + (f"%{array.throttle}" if array.throttle else "")
+
+
+def _resources(cluster: Cluster, placement: Placement) -> list[str]:
+    style = cluster.directives.style
+    if style == "plain":
+        return _plain_resources(placement)
+    if style == "by_gpu":
+        if not placement.gpus_per_node:
+            raise UserError(f"cluster {cluster.name!r} is asked for by GPUs; set gpus_per_rank to 1 or more")
+        select = f"select={placement.nodes * placement.gpus_per_node}"
+    elif style == "select":
+        select = f"select={placement.nodes}:{_chunk(placement)}"
+    else:
+        raise UserError(
+            f"cluster {cluster.name!r}: directives.style {style!r} is Torque's; PBS has select, plain, by_gpu"
+        )
+    extra, place = cluster.directives.select_extra, cluster.directives.place
+    select += f":{plain(extra, 'select_extra')}" if extra else ""
+    if cluster.directives.exclusive and not place:
+        place = "scatter:excl"
+    return [select, *([f"place={plain(place, 'place')}"] if place else [])]
+
+
+def _chunk(placement: Placement) -> str:
+    """One chunk is one node's share. Without ``mpiprocs`` the node file has one line per chunk, not per rank."""
+    words = [f"ncpus={placement.cores_per_node}", f"mpiprocs={placement.ranks_per_node}"]
+    words += [f"ngpus={placement.gpus_per_node}"] if placement.gpus_per_node else []
+    words += [f"mem={mebibytes(placement.memory_bytes)}mb"] if placement.memory_bytes else []
+    return ":".join(words)
+
+
+def _plain_resources(placement: Placement) -> list[str]:
+    """Sums over all nodes: the server places them. Select would be refused beside these."""
+    lines = [f"ncpus={placement.nodes * placement.cores_per_node}"]
+    lines += [f"ngpus={placement.nodes * placement.gpus_per_node}"] if placement.gpus_per_node else []
+    lines += [f"mem={placement.nodes * mebibytes(placement.memory_bytes)}mb"] if placement.memory_bytes else []
+    return lines
+
+
+def status_argv(job_ids: Sequence[str]) -> list[list[str]]:
+    """Each group is asked for with and without history: -x fails where a site keeps none, its absence hides the ended.
+
+    Elements of arrays are asked for by their own ids; the parent's Exit_status is 0 whatever became of them.
+    """
+    return [["qstat", *history, "-f", *group] for group in pbs_family.in_groups(job_ids) for history in ([], ["-x"])]
+
+
+def parse_status(job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str, Observation]:
+    return pbs_family.parse_status(job_ids, answers, observe)
+
+
+def parse_find(answer: Answer) -> list[Observation] | None:
+    return pbs_family.parse_find(answer, observe)
+
+
+def observe(job_id: str, record: Record) -> Observation | None:
+    """One job's record; None where its state is no letter that PBS has."""
+    letter, comment = record.get("job_state", ""), record.get("comment", "")
+    exit_status = _exit_status(record) if "[]" not in job_id else None
+    state = _ended_state(record, exit_status, "[]" in job_id) if letter in _ENDED and letter else _STATES.get(letter)
+    if state is None:
+        return None
+    return Observation(
+        job_id=job_id,
+        state=state,
+        native_state=letter,
+        exit_status=exit_status if state.ended else None,
+        reason=comment,
+        never_runnable=state is JobState.QUEUED and comment.startswith("Can Never Run"),
+        job_name=record.get("Job_Name", ""),
+    )
+
+
+def _exit_status(record: Record) -> int | None:
+    word = record.get("Exit_status", "")
+    return int(word) if word.lstrip("-").isdigit() else None
+
+
+def _ended_state(record: Record, exit_status: int | None, is_array: bool) -> JobState:
+    """How PBS says that a job ended. A job without Exit_status never ran: deleted before, or its dependency failed."""
+    substate = record.get("substate", "")
+    if exit_status == _KILLED_AT_WALLTIME:
+        return JobState.TIMED_OUT
+    if substate == _DELETED or exit_status == _KILLED_BY_TERM:
+        return JobState.CANCELLED
+    if exit_status == 0 or (is_array and substate != _FAILED):
+        return JobState.SUCCEEDED
+    return JobState.FAILED

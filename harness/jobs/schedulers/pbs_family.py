@@ -1,0 +1,189 @@
+"""What PBS Pro, OpenPBS and Torque have in common: commands, records of ``qstat -f``, messages and return codes.
+
+``qstat -F json`` writes text that is no JSON when a job's environment or arguments hold a backslash, ``nan``, a
+number-like word or bytes that are no UTF-8, and some versions print only the first of several jobs. So the harness
+asks for plain ``qstat -f``; JSON is understood too, record by record, so that a bad one costs nothing but itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from harness.jobs.schedulers.interface import Answer, Submitted
+from harness.model.job import Observation
+
+#: attributes of one job by their ``qstat -f`` names, such as ``Resource_List.walltime``
+Record = Mapping[str, str]
+
+_JOB_ID = r"\d+(?:\[\d*\])?(?:\.[\w.-]+)?"
+_SUBMITTED = re.compile(r"\d+(?:\[\])?\.[\w.-]+")
+_TEXT_RECORD = re.compile(rf"^Job Id: ({_JOB_ID})\s*$", re.MULTILINE)
+_TEXT_ATTRIBUTE = re.compile(r"^ {4}([\w.]+) = (.*)$")
+_JSON_RECORD = re.compile(rf'^\s*"({_JOB_ID})":\s*\{{', re.MULTILINE)
+_JSON_ATTRIBUTE = re.compile(r'"(\w+)":\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d+)\b)')
+_UNKNOWN = re.compile(rf"Unknown Job Id (?:Error )?({_JOB_ID})", re.IGNORECASE)
+_FINISHED = re.compile(rf"({_JOB_ID}) Job has finished")
+
+# PBSE numbers (pbs_error.h, from 15000 on) as a process returns them: 8 bits survive
+_SYSTEM_ERROR, _INTERNAL, _PROTOCOL = 15010 & 255, 15011 & 255, 15031 & 255
+_OUTCOME_UNKNOWN = {_SYSTEM_ERROR, _INTERNAL, _PROTOCOL, 255}
+_QUEUE_NOT_ENABLED, _NO_CONNECTIONS, _TOO_MANY_QUEUED, _USER_LIMIT = 15021 & 255, 15033 & 255, 15046 & 255, 15142 & 255
+_RETRYABLE = {_QUEUE_NOT_ENABLED, _NO_CONNECTIONS, _TOO_MANY_QUEUED, _USER_LIMIT}
+# qstat's codes when some of the jobs asked for have gone: unknown (15001), finished (15139)
+_SOME_GONE = {15001 & 255, 15139 & 255}
+
+#: ids in one command line; a server answers hundreds in a fraction of a second
+IDS_PER_CALL = 50
+
+
+def in_groups(job_ids: Sequence[str]) -> list[list[str]]:
+    return [list(job_ids[i : i + IDS_PER_CALL]) for i in range(0, len(job_ids), IDS_PER_CALL)]
+
+
+def submit_argv(script: str, job_name: str) -> list[str]:
+    """The name stands on the command line too, which beats every default; -C, since PBS_DPREFIX changes the prefix."""
+    return ["qsub", "-C", "#PBS", "-N", job_name, script]
+
+
+def cancel_argv(job_ids: Sequence[str]) -> list[list[str]]:
+    return [["qdel", *group] for group in in_groups(job_ids)]
+
+
+def parse_submit(answer: Answer) -> Submitted:
+    """qsub prints the job's id alone on a line; sites may print more before it. Without one, the code tells.
+
+    A server that could not be reached has queued nothing; one that broke off in the middle may have.
+    """
+    for line in reversed(answer.stdout.split("\n")):
+        if _SUBMITTED.fullmatch(line.strip()):
+            return Submitted("accepted", job_id=line.strip())
+    code, message = answer.returncode, answer.stderr.strip().split("\nusage:")[0]
+    if "cannot connect to server" in message:
+        return Submitted("refused", message=message, retryable=True)
+    if code is None or code <= 0 or code in _OUTCOME_UNKNOWN:
+        return Submitted("unknown", message=message or "qsub gave no job id")
+    return Submitted("refused", message=message or f"qsub returned {code}", retryable=code in _RETRYABLE)
+
+
+def parse_status(
+    job_ids: Sequence[str], answers: Sequence[Answer], observe: Callable[[str, Record], Observation | None]
+) -> dict[str, Observation]:
+    """One observation for each of ``job_ids`` that an answer has a record of, or says it does not know.
+
+    A record beats the word that a job is unknown or finished: which of them comes depends on the server's history.
+    """
+    found: dict[str, Observation] = {}
+    for answer in answers:
+        for job_id, native in _without_record(answer.stderr):
+            found.setdefault(_key(job_id), Observation(job_id=job_id, state=None, native_state=native))
+    for answer in answers:
+        for job_id, record in records(answer.stdout):
+            observation = observe(job_id, record)
+            if observation is not None and _is_news(found.get(_key(job_id)), observation):
+                found[_key(job_id)] = observation
+    asked = {job_id: found.get(_key(job_id)) for job_id in job_ids}
+    return {job_id: seen.model_copy(update={"job_id": job_id}) for job_id, seen in asked.items() if seen is not None}
+
+
+def _is_news(old: Observation | None, new: Observation) -> bool:
+    """Of two records of one job the one further on counts: it was read later, or from the history."""
+    if old is None or old.state is None:
+        return True
+    return new.state is not None and new.state.rank > old.state.rank
+
+
+def _without_record(stderr: str) -> Iterator[tuple[str, str]]:
+    for match in _UNKNOWN.finditer(stderr):
+        yield match[1], "unknown"
+    for match in _FINISHED.finditer(stderr):
+        yield match[1], "finished"
+
+
+def _key(job_id: str) -> str:
+    """The number with its brackets: commands print ids with the server's name, people write them without."""
+    return job_id.partition(".")[0]
+
+
+def find_argv(user: str) -> list[str]:
+    """The ids of the user's jobs on the first line, then their ``qstat -f`` records.
+
+    The tables of ``qstat -u`` cut names short, so names are read from the full records.
+    """
+    script = 'set -f; ids=$(qselect -u "$1") || exit; echo ids $ids; [ -z "$ids" ] || exec qstat -f $ids'
+    return ["sh", "-c", script, "sh", user]
+
+
+def parse_find(answer: Answer, observe: Callable[[str, Record], Observation | None]) -> list[Observation] | None:
+    """None unless every id of the list has a record or is said to have gone meanwhile."""
+    if answer.returncode != 0 and answer.returncode not in _SOME_GONE:
+        return None
+    first, _, rest = answer.stdout.partition("\n")
+    if not first.startswith("ids"):
+        return None
+    seen = {_key(job_id): observe(job_id, record) for job_id, record in records(rest)}
+    gone = {_key(job_id) for job_id, _ in _without_record(answer.stderr)}
+    expected = {_key(job_id) for job_id in first.split()[1:]}
+    observations = [seen[key] for key in sorted(expected & seen.keys())]
+    if expected - seen.keys() - gone or None in observations:
+        return None
+    return [observation for observation in observations if observation is not None]
+
+
+def records(stdout: str) -> Iterator[tuple[str, Record]]:
+    """The jobs in an answer of ``qstat -f``, as plain text or as (nearly) JSON; the first of two equal names counts."""
+    if not stdout.lstrip().startswith("{"):
+        yield from _split(stdout, _TEXT_RECORD, _text_attributes)
+        return
+    try:
+        jobs = json.loads(stdout, strict=False).get("Jobs", {})
+        yield from [(job_id, _flat(attributes)) for job_id, attributes in jobs.items()]
+    except (ValueError, AttributeError):
+        yield from _split(stdout, _JSON_RECORD, _json_attributes)
+
+
+def _flat(attributes: Mapping[str, object]) -> dict[str, str]:
+    record: dict[str, str] = {}
+    for name, value in attributes.items():
+        if isinstance(value, Mapping):
+            record |= {f"{name}.{inner}": str(word) for inner, word in value.items()}
+        else:
+            record[name] = str(value)
+    return record
+
+
+def _split(
+    text: str, start: re.Pattern[str], read: Callable[[str], dict[str, str]]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    starts = list(start.finditer(text))
+    for number, match in enumerate(starts):
+        end = starts[number + 1].start() if number + 1 < len(starts) else len(text)
+        if record := read(text[match.end() : end]):
+            yield match[1], record
+
+
+def _text_attributes(block: str) -> dict[str, str]:
+    """``    name = value`` lines; a value goes on in lines that begin with a tab."""
+    record: dict[str, str] = {}
+    for line in block.replace("\n\t", "").split("\n"):
+        if match := _TEXT_ATTRIBUTE.match(line):
+            record.setdefault(match[1], match[2])
+    return record
+
+
+def _json_attributes(block: str) -> dict[str, str]:
+    """As :func:`_flat`, of text that is no JSON, line by line.
+
+    The user's own variables are left out: they are what breaks JSON, and one may be called ``job_state``.
+    """
+    record: dict[str, str] = {}
+    outer = ""
+    for line in block.split("\n"):
+        if opened := re.match(r'\s*"(\w+)":\s*\{', line):
+            outer = opened[1] + "."
+        elif re.match(r"\s*\}", line):
+            outer = ""
+        elif outer != "Variable_List." and (match := _JSON_ATTRIBUTE.match(line.strip())):
+            record.setdefault(outer + match[1], match[3] if match[2] is None else match[2])
+    return record

@@ -1,0 +1,191 @@
+"""Slurm. Tables with fixed columns are read, not JSON: the JSON of squeue changes its shape between versions."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.jobs.schedulers.interface import Answer, ArrayRange, Submitted
+from harness.jobs.schedulers.words import log_path, mebibytes, plain, whole_line
+from harness.model.cluster import Cluster
+from harness.model.job import JobState, Observation, Placement
+from harness.units import format_duration
+
+PREFIX = "#SBATCH"
+JOB_ID_VARIABLE = "SLURM_JOB_ID"
+ARRAY_INDEX_VARIABLE = "SLURM_ARRAY_TASK_ID"
+
+IDS_PER_CALL = 200
+
+# squeue's columns and their widths; the name comes last so that a wide character in it moves nothing
+_COLUMNS = (("JobArrayID", 64), ("State", 24), ("exit_code", 16), ("Reason", 64), ("Name", 64))
+_SACCT_FIELDS = ("JobID", "State", "ExitCode", "Reason", "JobName")
+
+_QUEUED = ("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT")
+_RUNNING = ("RUNNING", "CONFIGURING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED")
+_FAILED = ("FAILED", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "LAUNCH_FAILED", "RECONFIG_FAIL")
+_STATES = {
+    **dict.fromkeys(_QUEUED, JobState.QUEUED),
+    **dict.fromkeys(_RUNNING, JobState.RUNNING),
+    **dict.fromkeys(_FAILED, JobState.FAILED),
+    "COMPLETED": JobState.SUCCEEDED,
+    "CANCELLED": JobState.CANCELLED,
+    "TIMEOUT": JobState.TIMED_OUT,
+    "DEADLINE": JobState.TIMED_OUT,
+}
+# reasons that waiting does not cure; limits "per job" are the request's own fault
+_NEVER = re.compile(
+    r"PartitionConfig|PartitionNodeLimit|PartitionTimeLimit|DependencyNeverSatisfied|BadConstraints"
+    r"|Invalid(Account|QOS)|(Assoc|QOS)\w+(PerJob|PerJobLimit)"
+)
+_MANY_QUEUED = re.compile(r"MaxSubmitJob|job submit limit|temporarily unable|try again", re.IGNORECASE)
+# answers after which the job may or may not be queued
+_MIDWAY = re.compile(r"timed out|Zero Bytes|Unexpected message|Transport endpoint|Connection reset", re.IGNORECASE)
+_UNREACHABLE = re.compile(r"Unable to contact slurm controller \(connect failure\)|Unable to resolve")
+
+
+def directives(
+    cluster: Cluster, placement: Placement, job_name: str, output: str, array: ArrayRange | None = None
+) -> list[str]:
+    """The request. The walltime is rounded up to whole minutes by Slurm itself."""
+    lines = [f"--job-name={job_name}", f"--output={log_path(output)}", "--open-mode=append", "--no-requeue"]
+    if array is not None:
+        lines.append(f"--array=0-{array.size - 1}" + (f"%{array.throttle}" if array.throttle else ""))
+    for flag, value in (("partition", placement.queue), ("account", placement.account or placement.project)):
+        if value:
+            lines.append(f"--{flag}={plain(value, flag)}")
+    lines += [
+        f"--nodes={placement.nodes}",
+        f"--ntasks-per-node={placement.ranks_per_node}",
+        f"--cpus-per-task={placement.cores_per_rank}",
+    ]
+    if placement.gpus_per_node:
+        kind = f"{plain(cluster.directives.gpu_type, 'gpu_type')}:" if cluster.directives.gpu_type else ""
+        lines.append(f"--gres=gpu:{kind}{placement.gpus_per_node}")
+    if placement.memory_bytes:
+        lines.append(f"--mem={mebibytes(placement.memory_bytes)}M")
+    lines.append(f"--time={format_duration(placement.walltime_s)}")
+    if cluster.directives.exclusive:
+        lines.append("--exclusive")
+    return lines + [whole_line(line) for line in cluster.directives.extra]
+
+
+def submit_argv(script: str, job_name: str) -> list[str]:
+    """Name and requeue stand on the command line too: SBATCH_* variables beat the script's directives, not these."""
+    return ["sbatch", "--parsable", "--no-requeue", f"--job-name={job_name}", script]
+
+
+def parse_submit(answer: Answer) -> Submitted:
+    """``--parsable`` prints ``id`` or ``id;cluster``."""
+    message = answer.stderr.strip()
+    if answer.returncode == 0:
+        for line in reversed(answer.stdout.split("\n")):
+            if match := re.fullmatch(r"(\d+)(;\S+)?", line.strip()):
+                return Submitted("accepted", job_id=match[1])
+    if _UNREACHABLE.search(message):
+        return Submitted("refused", message=message, retryable=True)
+    if answer.returncode is None or answer.returncode <= 0 or _MIDWAY.search(message):
+        return Submitted("unknown", message=message or "sbatch gave no job id")
+    retryable = bool(_MANY_QUEUED.search(message))
+    return Submitted("refused", message=message or f"sbatch returned {answer.returncode}", retryable=retryable)
+
+
+def status_argv(job_ids: Sequence[str]) -> list[list[str]]:
+    """squeue knows a job until some minutes after its end, sacct for good where a site has accounting."""
+    groups = [",".join(job_ids[i : i + IDS_PER_CALL]) for i in range(0, len(job_ids), IDS_PER_CALL)]
+    sacct = ["sacct", "--allocations", "--noheader", "--parsable2", f"--format={','.join(_SACCT_FIELDS)}"]
+    return [argv for group in groups for argv in ([*_squeue(), f"--jobs={group}"], [*sacct, f"--jobs={group}"])]
+
+
+def _squeue() -> list[str]:
+    columns = ",".join(f"{name}:{width}" for name, width in _COLUMNS)
+    return ["squeue", "--noheader", "--states=all", f"--Format={columns}"]
+
+
+def parse_status(job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str, Observation]:
+    """``answers`` in the order of :func:`status_argv`: squeue and sacct in turn.
+
+    A job that an answering squeue does not list and sacct has no record of is unknown to Slurm.
+    """
+    found: dict[str, Observation] = {}
+    for answer, read in zip(answers, itertools.cycle((_squeue_rows, _sacct_rows))):
+        for row in read(answer.stdout) if answer.returncode == 0 else ():
+            old = found.get(row.job_id)
+            # the two were asked one after the other: the state further on is the later one
+            if old is None or old.state is None or (row.state is not None and row.state.rank > old.state.rank):
+                found[row.job_id] = row
+    for number, answer in enumerate(answers[::2]):
+        if answer.returncode == 0 or "Invalid job id specified" in answer.stderr:
+            for job_id in job_ids[number * IDS_PER_CALL : (number + 1) * IDS_PER_CALL]:
+                found.setdefault(job_id, Observation(job_id=job_id, state=None, native_state="unknown"))
+    return {job_id: found[job_id] for job_id in job_ids if job_id in found}
+
+
+def find_argv(user: str) -> list[str]:
+    return [*_squeue(), f"--user={user}"]
+
+
+def parse_find(answer: Answer) -> list[Observation] | None:
+    return list(_squeue_rows(answer.stdout)) if answer.returncode == 0 else None
+
+
+def cancel_argv(job_ids: Sequence[str]) -> list[list[str]]:
+    groups = [list(job_ids[i : i + IDS_PER_CALL]) for i in range(0, len(job_ids), IDS_PER_CALL)]
+    return [["scancel", *group] for group in groups]
+
+
+def _squeue_rows(stdout: str) -> Iterator[Observation]:
+    for line in stdout.split("\n"):
+        cells, begin = [], 0
+        for _, width in _COLUMNS:
+            cells.append(line[begin : begin + width].strip())
+            begin += width
+        yield from _observations(*cells)
+
+
+def _sacct_rows(stdout: str) -> Iterator[Observation]:
+    for line in stdout.split("\n"):
+        cells = line.split("|", len(_SACCT_FIELDS) - 1)
+        if len(cells) == len(_SACCT_FIELDS):
+            job_id, state, exit_code, reason, name = cells
+            yield from _observations(job_id, state, exit_code, reason, name)
+
+
+def _observations(job_id: str, state_word: str, exit_code: str, reason: str, name: str) -> Iterator[Observation]:
+    """The jobs of one row: a waiting array is one row for all its elements. ``CANCELLED by 0`` names who did it."""
+    state = _STATES.get(state_word.partition(" ")[0].rstrip("+"))
+    if state is None:
+        return
+    for element in _elements(job_id):
+        yield Observation(
+            job_id=element,
+            state=state,
+            native_state=state_word,
+            exit_status=_exit_status(exit_code) if state.ended else None,
+            reason="" if reason == "None" else reason,
+            never_runnable=state is JobState.QUEUED and bool(_NEVER.search(reason)),
+            job_name=name,
+        )
+
+
+def _elements(job_id: str) -> Iterator[str]:
+    """``4_[2-5,7%2]`` → 4_2 … 4_5, 4_7; any other id is itself."""
+    match = re.fullmatch(r"(\d+)_\[([\d,-]+)(?:%\d+)?\]", job_id)
+    if match is None:
+        yield job_id
+        return
+    for part in match[2].split(","):
+        first, _, last = part.partition("-")
+        yield from (f"{match[1]}_{index}" for index in range(int(first), int(last or first) + 1))
+
+
+def _exit_status(word: str) -> int | None:
+    """sacct prints ``code:signal``, squeue the raw status of wait(2); as a shell says it: 128 + signal."""
+    if match := re.fullmatch(r"(\d+):(\d+)", word):
+        code, signal = int(match[1]), int(match[2])
+    elif word.isdigit():
+        code, signal = int(word) >> 8, int(word) & 127
+    else:
+        return None
+    return 128 + signal if signal else code
