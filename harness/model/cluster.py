@@ -34,6 +34,7 @@ class Queue(Frozen):
     max_nodes: PositiveInt | None = None
     max_cores_per_node: PositiveInt | None = None
     max_gpus_per_node: Count | None = None
+    cores_per_gpu: PositiveInt | None = Field(None, description="cores that must be asked for with each GPU, exactly")
     max_memory_bytes: PositiveInt | None = None
     max_queued_jobs: PositiveInt | None = None
     max_array_size: PositiveInt | None = None
