@@ -5,7 +5,6 @@ One message instead of one per layer: a small model's step would otherwise wait 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -85,8 +84,8 @@ def build(spec: RunSpec, ranks: Ranks, device: str) -> MpiExchange:
         UserError: mpi4py or its MPI library is missing, or belongs to another MPI than the launcher.
     """
     try:
-        mpi = importlib.import_module("mpi4py.MPI")
-        numpy = importlib.import_module("numpy")
+        import numpy
+        from mpi4py import MPI as mpi
     except (ImportError, RuntimeError, OSError) as error:  # mpi4py raises RuntimeError where it finds no libmpi
         raise UserError(
             f"{ranks.world} ranks need mpi4py to exchange gradients, and it does not load: {error}; "

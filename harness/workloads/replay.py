@@ -17,6 +17,7 @@ steps; on the real clock threads sleep.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,18 +60,18 @@ def script_of(axes: Axes) -> Script:
     known = catalog.WORKLOADS["replay"].options
     values = {name: axes.options.get(name, option.default) for name, option in known.items()}
     return Script(
-        produce=_seconds("produce_script", values["produce_script"] or [values["produce_s"]]),
-        consume=_seconds("consume_script", values["consume_script"] or [values["consume_s"]]),
-        first_step_s=_seconds("first_step_s", [values["first_step_s"]])[0],
+        produce=_seconds(values, "produce_script") or _seconds(values, "produce_s"),
+        consume=_seconds(values, "consume_script") or _seconds(values, "consume_s"),
+        first_step_s=_seconds(values, "first_step_s")[0],
         straggler_every=int(values["straggler_every"]),
-        straggler_s=_seconds("straggler_s", [values["straggler_s"]])[0],
-        lag_s=_seconds("lag_s", [values["lag_s"]])[0],
+        straggler_s=_seconds(values, "straggler_s")[0],
+        lag_s=_seconds(values, "lag_s")[0],
         fail_at_step=int(values["fail_at_step"]),
     )
 
 
-def _seconds(name: str, values: Any) -> tuple[float, ...]:
-    values = values if isinstance(values, list | tuple) else [values]
+def _seconds(options: Mapping[str, Any], name: str) -> tuple[float, ...]:
+    values = options[name] if isinstance(options[name], list | tuple) else [options[name]]
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
             raise UserError(f"replay option {name}: {value!r} is no time; write seconds, zero or more, such as 0.01")
