@@ -31,7 +31,7 @@ def alive(pid: int) -> bool:
 
 
 def pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
 def in_session(session_id: int) -> list[int]:
