@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.catalog import COMMS, DATASETS, FRAMEWORKS, NO_FRAMEWORK, PIPELINES, WORKLOADS, Option, split_dataset
+from harness.catalog import COMMS, DATASETS, FRAMEWORKS, NO_FRAMEWORK, PIPELINES, WORKLOADS, Option
 from harness.config.decode import INVALID, Decoder, adapter, full_annotation
 from harness.config.yaml_marks import Node, Sequence
 from harness.errors import nearest
@@ -25,9 +25,12 @@ def axis_annotations() -> dict[str, Any]:
 
 def options() -> dict[str, Option]:
     """Every option of a workload or pipeline that the catalog names, by its name."""
-    return {
-        name: option for spec in (*WORKLOADS.values(), *PIPELINES.values()) for name, option in spec.options.items()
-    }
+    found: dict[str, Option] = {}
+    for workload in WORKLOADS.values():
+        found.update(workload.options)
+    for pipeline in PIPELINES.values():
+        found.update(pipeline.options)
+    return found
 
 
 def axis_names() -> list[str]:

@@ -79,7 +79,7 @@ def _read_python(decoder: Decoder, node: Node) -> Any:
 def _read_node(decoder: Decoder, node: Node) -> Any:
     """``auto`` as a whole, or for single facts; the rest as written."""
     if _is_auto(node):
-        return NodeType(**{name: fact() for name, fact in _NODE_FACTS.items()})
+        return NodeType.model_validate({name: fact() for name, fact in _NODE_FACTS.items()})
     if not isinstance(node, Mapping):
         return decoder.model(node, NodeType, "node")
     keys = {"memory" if name == "memory_bytes" else name: name for name in _NODE_FACTS}

@@ -195,4 +195,5 @@ def adapter(annotation: Any) -> TypeAdapter[Any]:
 
 def full_annotation(info: FieldInfo) -> Any:
     """The annotation with the constraints that pydantic has moved into the field's metadata."""
-    return cast(Any, Annotated)[(info.annotation, *info.metadata)] if info.metadata else info.annotation
+    parts = (info.annotation, *info.metadata)
+    return cast(Any, Annotated)[parts] if info.metadata else info.annotation

@@ -81,12 +81,12 @@ def _node(text: str, file: str) -> Node:
 
 def _pinned(grid: Grid, axis: str, values: tuple[Any, ...]) -> Grid:
     """``grid`` with the axis at these values and nowhere else."""
-    matrix = {k: v for k, v in grid.matrix.items() if k != axis}
-    base = {k: v for k, v in grid.base.items() if k != axis}
-    if len(values) == 1:
-        base[axis] = values[0]
+    matrix, base = dict(grid.matrix), {k: v for k, v in grid.base.items() if k != axis}
+    if len(values) > 1:
+        matrix[axis] = values  # an axis that is varied already keeps its place
     else:
-        matrix[axis] = values
+        matrix.pop(axis, None)
+        base[axis] = values[0]
     groups = ({k: v for k, v in group.items() if k != axis} for group in grid.zip)
     return grid.model_copy(
         update={

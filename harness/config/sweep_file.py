@@ -9,8 +9,8 @@ from typing import Any
 from harness.config.axis_types import OPTION_PREFIX, decode_axis, decode_axis_list, is_axis
 from harness.config.decode import INVALID, Decoder, Special
 from harness.config.expressions import ExpressionError, names_used
-from harness.config.scalars import as_int, as_text
-from harness.config.yaml_marks import Entry, Mapping, Node, Scalar, is_null, parse_mapping, read_mapping
+from harness.config.scalars import as_text
+from harness.config.yaml_marks import Entry, Mapping, Node, Scalar, parse_mapping, read_mapping
 from harness.model.sweep import Condition, Conditional, Expression, Grid, Sweep
 
 STEPS_KEYS = {"warmup": "steps_warmup", "timed": "steps_timed"}

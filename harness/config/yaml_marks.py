@@ -132,7 +132,7 @@ def _check_depth(text: str, file: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                line = event.start_mark.line + 1
+                line = event.start_mark.line + 1 if event.start_mark else 0
                 raise ConfigError([Problem(file, line, f"values are nested deeper than {MAX_DEPTH} levels")])
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1

@@ -98,13 +98,19 @@ def _size(axes: Axes, site: Site) -> Iterator[Reason]:
     gpus = axes.gpus_per_rank * axes.ranks_per_node
     memory = site.asked_memory_bytes(axes)
     if axes.cpu_cores > node.cores:
-        yield "cores_per_node", f"needs {axes.cpu_cores} cores on a node; a node of {cluster.name} has {node.cores}"
+        yield (
+            "cores_per_node",
+            f"needs {plural(axes.cpu_cores, 'core')} on a node; a node of {cluster.name} has {node.cores}",
+        )
     if axes.cpu_cores % axes.ranks_per_node:
-        yield "ranks_indivisible", f"{axes.cpu_cores} cores cannot be shared evenly by {axes.ranks_per_node} ranks"
+        yield (
+            "ranks_indivisible",
+            f"{plural(axes.cpu_cores, 'core')} cannot be shared evenly by {axes.ranks_per_node} ranks",
+        )
     if axes.nodes > cluster.nodes:
-        yield "nodes", f"needs {axes.nodes} nodes; {cluster.name} gives a job {cluster.nodes} at most"
+        yield "nodes", f"needs {plural(axes.nodes, 'node')}; {cluster.name} gives a job {cluster.nodes} at most"
     if gpus > node.gpus:
-        yield "gpus_per_node", f"needs {gpus} GPUs on a node; a node of {cluster.name} has {node.gpus}"
+        yield "gpus_per_node", f"needs {plural(gpus, 'GPU')} on a node; a node of {cluster.name} has {node.gpus}"
     if memory and node.memory_bytes and memory > node.memory_bytes:
         have = format_bytes(node.memory_bytes)
         yield "memory", f"needs {format_bytes(memory)} on a node; a node of {cluster.name} has {have}"
@@ -133,13 +139,22 @@ def queue_limits(axes: Axes, site: Site) -> Iterator[Reason]:
     memory = site.asked_memory_bytes(axes)
     walltime_s = site.asked_walltime_s
     if axes.nodes < queue.min_nodes:
-        yield "queue_min_nodes", f"needs {axes.nodes} nodes; queue {name} takes {queue.min_nodes} at least"
+        yield "queue_min_nodes", f"needs {plural(axes.nodes, 'node')}; queue {name} takes {queue.min_nodes} at least"
     if queue.max_nodes is not None and axes.nodes > queue.max_nodes:
-        yield "queue_max_nodes", f"needs {axes.nodes} nodes; queue {name} gives {queue.max_nodes} at most"
+        yield "queue_max_nodes", f"needs {plural(axes.nodes, 'node')}; queue {name} gives {queue.max_nodes} at most"
     if queue.max_cores_per_node is not None and axes.cpu_cores > queue.max_cores_per_node:
-        yield "queue_cores", f"needs {axes.cpu_cores} cores on a node; queue {name} gives {queue.max_cores_per_node}"
+        yield (
+            "queue_cores",
+            f"needs {plural(axes.cpu_cores, 'core')} on a node; queue {name} gives {queue.max_cores_per_node}",
+        )
     if queue.max_gpus_per_node is not None and gpus > queue.max_gpus_per_node:
-        yield "queue_gpus", f"needs {gpus} GPUs on a node; queue {name} gives {queue.max_gpus_per_node}"
+        yield "queue_gpus", f"needs {plural(gpus, 'GPU')} on a node; queue {name} gives {queue.max_gpus_per_node}"
+    if queue.cores_per_gpu is not None and axes.cpu_cores != queue.cores_per_gpu * gpus:
+        share = f"{queue.cores_per_gpu} cores for each GPU"
+        yield (
+            "cores_per_gpu",
+            f"asks for {plural(axes.cpu_cores, 'core')} with {plural(gpus, 'GPU')}; queue {name} takes exactly {share}",
+        )
     if memory and queue.max_memory_bytes is not None and memory > queue.max_memory_bytes:
         have = format_bytes(queue.max_memory_bytes)
         yield "queue_memory", f"needs {format_bytes(memory)} on a node; queue {name} gives {have}"
@@ -152,3 +167,8 @@ def _storage(axes: Axes, cluster: Cluster) -> Iterator[Reason]:
     if axes.storage not in cluster.storage:
         choices = nearest(axes.storage, list(cluster.storage))
         yield "storage", f"cluster {cluster.name} has no storage {axes.storage!r}; {choices}"
+
+
+def plural(count: int, word: str) -> str:
+    """``1 node``, ``2 nodes``."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -84,7 +84,7 @@ def run_order(point_ids: Iterable[str], repeats: int, seed: int) -> tuple[Task, 
     return tuple(
         Task(point_id=point, repeat=repeat)
         for repeat in range(repeats)
-        for point in sorted(ids, key=lambda p: place_in_block(repeat, p))  # noqa: B023 (used at once)
+        for point in sorted(ids, key=lambda p: place_in_block(repeat, p))
     )
 
 
@@ -162,8 +162,8 @@ def _nothing_left(sweep: Sweep, excluded: int, expanded: int, only: str | None) 
 
 
 def _all_refused(sweep: Sweep, cluster: Cluster, refusals: list[Refusal]) -> str:
-    counts = Counter(refusal.reason for refusal in refusals)
-    lines = [f"  {count} × {reason}" for reason, count in counts.most_common(8)]
-    more = [f"  … and {len(counts) - 8} further reasons"] if len(counts) > 8 else []
+    """The reasons, each kind once with how many points have it first and one of them as the example."""
+    counts = Counter(refusal.code for refusal in refusals)
+    examples = {refusal.code: refusal.reason for refusal in reversed(refusals)}
     head = f"{sweep.file or sweep.name}: none of the {len(refusals)} points can run on cluster {cluster.name}:"
-    return "\n".join([head, *lines, *more])
+    return "\n".join([head, *(f"  {count} × such as: {examples[code]}" for code, count in counts.most_common())])

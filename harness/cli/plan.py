@@ -1,0 +1,164 @@
+"""``harness plan``: what a sweep would run on a cluster, and what it could not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.options import SweepChoice, sweep_options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from harness.model.axes import Axes
+    from harness.model.campaign import Campaign
+    from harness.model.job import Placement
+
+SHOWN_ROWS = 50
+
+EPILOG = """\b
+Examples:
+  harness plan configs/sweeps/quickstart.yml
+  harness plan configs/sweeps/nus_cpu_cores.yml --cluster nus-volta --only "cpu_cores <= 10"
+  harness plan configs/sweeps/quickstart.yml --set repeats=1 --set cpu_cores=1,2 --json
+\b
+Exit codes: 0 at least one point can run (refused ones are listed), 2 bad input, or no point can run.
+"""
+
+
+@click.command(epilog=EPILOG)
+@sweep_options
+@click.option(
+    "--json", "as_json", is_flag=True, help="The campaign as JSON: points, placements, tasks, refusals, cost."
+)
+@click.option("--all", "show_all", is_flag=True, help=f"Every row, not the first {SHOWN_ROWS} only.")
+def plan(choice: SweepChoice, as_json: bool, show_all: bool) -> None:
+    """Expand a sweep on a cluster: points, placements, refusals and the cost at most. Nothing is written."""
+    campaign, _ = choice.plan()
+    if as_json:
+        import json
+
+        click.echo(json.dumps({**campaign.model_dump(mode="json"), "cost": cost(campaign)}, ensure_ascii=False))
+        return
+    _show(campaign, None if show_all else SHOWN_ROWS)
+
+
+def cost(campaign: Campaign) -> dict[str, Any]:
+    """What the campaign uses at most, every run taking its whole time limit."""
+    placements = [campaign.points[task.point_id].placement for task in campaign.tasks]
+    return {
+        "runs": len(campaign.tasks),
+        "walltime_s": sum(p.walltime_s for p in placements),
+        "core_hours": sum(p.walltime_s * p.nodes * p.cores_per_node for p in placements) / 3600,
+        "gpu_hours": sum(p.walltime_s * p.nodes * p.gpus_per_node for p in placements) / 3600,
+    }
+
+
+def _show(campaign: Campaign, rows: int | None) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 200)  # a pipe or file has no edge to fold at
+    console.print(f"[bold]{escape(campaign.name)}[/] on {escape(campaign.cluster)}: {escape(campaign.description)}")
+    requests = {point_id: _request(point.placement) for point_id, point in campaign.points.items()}
+    differing, shared = _differing(list(requests.values()), campaign.varied)
+    console.print(_points_table(campaign, requests, differing, rows))
+    if shared:
+        console.print(escape(f"Every point: {', '.join(shared)}."))
+    for line in _totals(campaign):
+        console.print(escape(line))
+    if campaign.refusals:
+        console.print(f"\n[yellow]{len(campaign.refusals)} refused:[/]")
+        console.print(_refusals_table(campaign, rows))
+
+
+def _request(placement: Placement) -> dict[str, str]:
+    """What a run asks for, by the axis it comes from where there is one."""
+    from harness.units import format_bytes, format_duration
+
+    return {
+        "nodes": str(placement.nodes),
+        "ranks_per_node": str(placement.ranks_per_node),
+        "cpu_cores": str(placement.cores_per_node),
+        "GPUs per node": str(placement.gpus_per_node),
+        "memory": format_bytes(placement.memory_bytes) if placement.memory_bytes else "the site's default",
+        "walltime": format_duration(placement.walltime_s),
+    }
+
+
+def _differing(requests: list[dict[str, str]], varied: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The columns that differ between points and are no axis of the table already; and what all points share."""
+    columns = [column for column in requests[0] if column not in varied]
+    differing = [column for column in columns if len({r[column] for r in requests}) > 1]
+    return differing, [f"{column} {requests[0][column]}" for column in columns if column not in differing]
+
+
+def _points_table(
+    campaign: Campaign, requests: dict[str, dict[str, str]], differing: list[str], rows: int | None
+) -> Table:
+    from rich.markup import escape
+
+    table = _table("point", *campaign.varied, *differing)
+    for point_id, point in list(campaign.points.items())[:rows]:
+        axes = [axis_text(point.axes, axis) for axis in campaign.varied]
+        table.add_row(point_id[:8], *map(escape, axes), *(escape(requests[point_id][c]) for c in differing))
+    _mark_rest(table, len(campaign.points), rows)
+    return table
+
+
+def _refusals_table(campaign: Campaign, rows: int | None) -> Table:
+    from rich.markup import escape
+
+    table = _table(*campaign.varied, "why it cannot run here")
+    for refusal in campaign.refusals[:rows]:
+        table.add_row(*(escape(axis_text(refusal.axes, axis)) for axis in campaign.varied), escape(refusal.reason))
+    _mark_rest(table, len(campaign.refusals), rows)
+    return table
+
+
+def _table(*columns: str) -> Table:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(escape(column), overflow="fold")
+    return table
+
+
+def _mark_rest(table: Table, total: int, rows: int | None) -> None:
+    if rows is not None and total > rows:
+        table.add_row(f"… {total - rows} more; --all shows them")
+
+
+def axis_text(axes: Axes, axis: str) -> str:
+    """The value of an axis, or of ``options.<name>``, for people: unset is a dash."""
+    from harness.config.axis_types import OPTION_PREFIX, default_of
+
+    if axis.startswith(OPTION_PREFIX):
+        value = axes.options.get(axis.removeprefix(OPTION_PREFIX), default_of(axis))
+    else:
+        value = getattr(axes, axis)
+    return "–" if value is None else str(value)
+
+
+def _totals(campaign: Campaign) -> list[str]:
+    from harness.units import format_duration
+
+    used = cost(campaign)
+    paths = dict.fromkeys(point.placement.data_path for point in campaign.points.values())
+    sources = dict.fromkeys(point.placement.stage_from for point in campaign.points.values())
+    staged = [path for path in sources if path]
+    gpus = f", {used['gpu_hours']:.1f} GPU-hours" if used["gpu_hours"] else ""
+    lines = [
+        f"Data: {', '.join(paths)}" + (f"; staged from {', '.join(staged)}" if staged else "") + ".",
+        f"{used['runs']} runs ({len(campaign.points)} points × {campaign.repeats}); at most "
+        f"{used['core_hours']:.1f} core-hours{gpus}, {format_duration(used['walltime_s'])} one after another.",
+    ]
+    if campaign.excluded or campaign.duplicates:
+        lines.append(f"{campaign.excluded} combinations excluded, {campaign.duplicates} equal to another one.")
+    return lines
