@@ -55,7 +55,14 @@ def per_node_argv(cluster: Cluster, placement: Placement, hosts: str | None = No
     """The launcher for one unbound process on each node, such as a copy to node-local storage."""
     command, nodes = _command(cluster), str(placement.nodes)
     if cluster.mpi.launcher == "srun":
-        return [command, f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--cpu-bind=none", "--mpi=none"]
+        return [
+            command,
+            f"--nodes={nodes}",
+            f"--ntasks={nodes}",
+            "--ntasks-per-node=1",
+            "--cpu-bind=none",
+            "--mpi=none",
+        ]
     if cluster.mpi.flavour in ("openmpi4", "openmpi5"):
         argv = [command, "-np", nodes, "--map-by", "ppr:1:node", "--bind-to", "none"]
         return [*argv, *(["--hostfile", hosts] if hosts is not None else [])]
@@ -78,7 +85,9 @@ def binds_to_cores(cluster: Cluster, placement: Placement) -> bool:
 def passed_variables(cluster: Cluster, placement: Placement) -> list[str]:
     """Names of the variables that remote ranks must be given: the site's, and where harness and data lie."""
     staged = [DATA_DIR_VARIABLE] if placement.stage_from else []
-    return ["PYTHONPATH", *staged, *sorted(cluster.mpi.environment)]
+    # On other nodes a daemon starts with a login's environment, without the modules loaded here.
+    modules = ["PATH", "LD_LIBRARY_PATH"] if placement.nodes > 1 else []
+    return [*modules, "PYTHONPATH", *staged, *sorted(cluster.mpi.environment)]
 
 
 def _open_mpi(cluster: Cluster, placement: Placement, hosts: str | None) -> list[str]:

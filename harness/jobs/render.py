@@ -48,6 +48,7 @@ def render_job(
     values = {
         "directives": [f"{scheduler.PREFIX} {line}" for line in lines],
         "attempt_dir": quote(str(attempt_dir)),
+        "nodes": placement.nodes,
         "job_name": quote(run_spec.job_name),
         "job_id": f'"${{{scheduler.JOB_ID_VARIABLE}:-}}"',
         **_environment(cluster, source),
@@ -75,14 +76,16 @@ _CODES = {"claimed_code": CLAIMED_CODE, "unwritable_code": UNWRITABLE_CODE, "sta
 @lru_cache(maxsize=8)
 def _templates(project_root: Path) -> jinja2.Environment:
     loader = jinja2.FileSystemLoader([project_root / "jobscripts", package_root() / "jobscripts"])
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=loader,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # shell text; every value is quoted for the shell before it comes here
+        autoescape=False,  # this is shell text, not HTML; see the filter sh
     )
+    environment.filters["sh"] = quote
+    return environment
 
 
 def package_root() -> Path:
@@ -106,14 +109,16 @@ def _literal(text: str) -> str:
 
 def _environment(cluster: Cluster, source_root: Path) -> dict[str, Any]:
     if ":" in str(source_root):
-        raise UserError(f"the harness lies in {str(source_root)!r}, and PYTHONPATH cannot name a path with ':'; move it")
+        raise UserError(
+            f"the harness lies in {str(source_root)!r}, and PYTHONPATH cannot name a path with ':'; move it"
+        )
     for name in cluster.mpi.environment:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise UserError(f"cluster {cluster.name!r}: {name!r} in mpi.environment is no name of a variable")
     is_own_interpreter = cluster.container is None and cluster.python.startswith("/")
     return {
-        "modules": [quote(name) for name in cluster.modules],
-        "conda": quote(cluster.conda) if cluster.conda else "",
+        "modules": cluster.modules,
+        "conda": cluster.conda,
         "prelude": cluster.prelude,
         "python_bin": quote(str(PurePosixPath(cluster.python).parent)) if is_own_interpreter else "",
         "source_root": quote(str(source_root)),
@@ -137,13 +142,15 @@ def _launch(cluster: Cluster, placement: Placement, source_root: Path) -> dict[s
     # env, since a container's own start-up may replace PYTHONPATH
     program = ["env", Shell('PYTHONPATH="$PYTHONPATH"'), cluster.python, "-m", "harness.runtime"]
     program.append(Shell(f'"$attempt_dir"/{AttemptLayout(Path()).point}'))
+    wrapper = []
     if cluster.container is not None:
         data = Shell('"$HARNESS_DATA_DIR"') if placement.stage_from else expanded(placement.data_path)
         binds = [str(source_root), Shell('"$attempt_dir"'), data]
-        program = launchers.container_argv(cluster.container, placement.gpus_per_node > 0, binds) + program
+        wrapper = launchers.container_argv(cluster.container, placement.gpus_per_node > 0, binds)
     return {
         "launcher": quote(launch[0]),
         "launch": " ".join(quote(word) for word in launch[1:]),
+        "wrapper": "".join(quote(word) + " " for word in wrapper) + ("\\\n  " if wrapper else ""),
         "program": " ".join(quote(word) for word in program),
         "hosts_format": quote(launchers.hosts_line_format(cluster, placement)) if hosts else "",
     }
