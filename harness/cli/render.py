@@ -1,0 +1,91 @@
+"""``harness render``: the job scripts of a sweep, to read or to submit by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.options import SweepChoice, sweep_options
+
+if TYPE_CHECKING:
+    from harness.layout import AttemptLayout
+    from harness.model.campaign import Campaign
+    from harness.model.cluster import Cluster
+
+EPILOG = """\b
+Examples:
+  harness render configs/sweeps/quickstart.yml -o /tmp/look
+  harness render configs/sweeps/nus_cpu_cores.yml --cluster nus-volta --only "cpu_cores == 10" -o results/by-hand
+\b
+Exit codes: 0 all scripts written, 2 bad input, no point can run, or DIR holds a campaign already.
+"""
+
+
+@click.command(epilog=EPILOG)
+@sweep_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="New directory of the campaign; a script submitted by hand leaves its evidence there.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the scripts' paths, job names and points as JSON.")
+def render(choice: SweepChoice, output: Path, as_json: bool) -> None:
+    """Write job.sh and point.json of every run of a sweep, without submitting anything.
+
+    The directory is a campaign's: after submitting scripts by hand, collect and table read it as any other.
+    """
+    campaign, cluster = choice.plan()
+    attempts = write_scripts(campaign, cluster, output.absolute(), choice.project_root)
+    if as_json:
+        import json
+
+        rows = [
+            {"script": str(paths.script), "job_name": name, "point_id": point_id, "repeat": repeat}
+            for paths, name, point_id, repeat in attempts
+        ]
+        click.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    for paths, *_ in attempts:
+        click.echo(paths.script)
+    refused = f"; {len(campaign.refusals)} points refused, see harness plan" if campaign.refusals else ""
+    click.echo(f"{len(attempts)} scripts for {cluster.scheduler} on {cluster.name}{refused}", err=True)
+
+
+def write_scripts(
+    campaign: Campaign, cluster: Cluster, directory: Path, project_root: Path
+) -> list[tuple[AttemptLayout, str, str, int]]:
+    """A new campaign directory with the first attempt of every task: (paths, job name, point, repeat) of each.
+
+    Raises:
+        UserError: the directory holds a campaign already, or a script cannot be rendered; nothing is written then.
+    """
+    import harness
+    from harness.errors import UserError
+    from harness.jobs.attempts import Workshop
+    from harness.jobs.campaign import open_campaign
+    from harness.jobs.render import render_job
+    from harness.jobs.session import git_commit
+    from harness.layout import CampaignLayout
+
+    layout = CampaignLayout(directory)
+    if layout.meta.exists() or layout.runs.exists():
+        raise UserError(f"{directory} holds a campaign already; name a new directory, or remove that one")
+    workshop = Workshop(
+        campaign,
+        cluster,
+        layout,
+        lambda cluster, spec, attempt: render_job(cluster, spec, attempt, project_root),
+        harness.__version__,
+        git_commit(project_root),
+    )
+    for task in campaign.tasks:  # all problems show before the first file is written
+        spec = workshop.spec(task, 1)
+        render_job(cluster, spec, layout.attempt(spec.point_id, spec.repeat, 1).root, project_root)
+    open_campaign(layout, campaign, cluster)
+    made = [workshop.prepare(task, 1) for task in campaign.tasks]
+    return [(paths, spec.job_name, spec.point_id, spec.repeat) for _, paths, spec in made]
