@@ -71,6 +71,16 @@ class CampaignLayout:
         return self.root / "ledger.jsonl"
 
     @property
+    def cluster(self) -> Path:
+        """cluster.json: the cluster as it was described when the campaign was last planned."""
+        return self.root / "cluster.json"
+
+    @property
+    def stop(self) -> Path:
+        """Its presence asks the harness that drives the campaign to cancel its jobs and leave."""
+        return self.root / "stop"
+
+    @property
     def lock(self) -> Path:
         return self.root / "lock"
 

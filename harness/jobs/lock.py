@@ -72,13 +72,21 @@ class CampaignLock:
 
 
 @contextmanager
-def locked(path: Path, clock: Callable[[], float] = time.monotonic) -> Iterator[CampaignLock]:
-    """Hold the campaign's lock.
+def locked(path: Path, patience_s: float = 0.0, clock: Callable[[], float] = time.monotonic) -> Iterator[CampaignLock]:
+    """Hold the campaign's lock, after waiting at most ``patience_s`` for it.
 
     Raises:
         LockError: naming who holds it.
     """
-    lock = acquire(path, clock)
+    deadline = clock() + patience_s
+    while True:
+        try:
+            lock = acquire(path, clock)
+            break
+        except LockError:
+            if clock() >= deadline:
+                raise
+            time.sleep(0.2)
     try:
         yield lock
     finally:

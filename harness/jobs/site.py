@@ -37,7 +37,7 @@ class Site:
 
     def find(self) -> dict[str, Observation] | None:
         """This user's jobs by name; None when the answer may be incomplete."""
-        found = self.scheduler.parse_find(self._run(self.scheduler.find_argv(getpass.getuser())))
+        found = self.scheduler.parse_find(self._run(self.scheduler.find_argv(_user())))
         return None if found is None else {job.job_name: job for job in found}
 
     def cancel(self, job_ids: Sequence[str]) -> list[str]:
@@ -46,6 +46,13 @@ class Site:
             return []
         answers = [self._run(argv) for argv in self.scheduler.cancel_argv(job_ids)]
         return [answer.stderr.strip() for answer in answers if answer.returncode != 0]
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may run under a number that has no name
+        return str(os.getuid())
 
 
 def run_local(argv: Sequence[str]) -> Answer:

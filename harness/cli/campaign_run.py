@@ -1,0 +1,145 @@
+"""A sweep taken from its plan to the end of its last job, with words on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from harness.cli import preflight
+from harness.cli.interrupts import orderly
+from harness.cli.options import SweepChoice
+from harness.cli.outcome import Outcome, outcome_of
+from harness.cli.progress import RunProgress, clock_text
+from harness.jobs.drive import Driver, Stop, missing_tasks
+from harness.jobs.ledger import read_statuses
+from harness.jobs.session import for_concurrency, opened
+from harness.layout import CampaignLayout
+from harness.model.campaign import Campaign, Task
+from harness.model.cluster import Cluster
+from harness.model.evidence import read_exit
+from harness.model.job import JobState
+from harness.model.ledger import AttemptKey, AttemptStatus
+
+#: a cancelled job may take the engine's grace and mpirun's own before it has ended
+CANCEL_PATIENCE_S = 60.0
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Wishes:
+    fresh: bool = False
+    jobs: int | None = None
+    retries: int = 0
+    follow: bool = True
+
+
+class Relay:
+    """Reports go to the progress display once there is one; what reconciliation finds before is of no interest."""
+
+    def __init__(self) -> None:
+        self.target: RunProgress | None = None
+
+    def __call__(self, key: AttemptKey, status: AttemptStatus) -> None:
+        if self.target is not None:
+            self.target.report(key, status)
+
+
+def run_sweep(choice: SweepChoice, wishes: Wishes, console: Console) -> Outcome:
+    """Submit what is missing of a sweep and, unless ``wishes`` say otherwise, follow it to its end."""
+    planned, cluster = choice.plan()
+    cluster = for_concurrency(cluster, wishes.jobs)
+    layout = choice.layout(planned)
+    missing = missing_tasks(planned.tasks, read_statuses(layout.ledger), wishes.fresh)
+    preflight.check(cluster, [planned.points[point_id] for point_id in dict.fromkeys(t.point_id for t in missing)])
+    show_refusals(planned, console)
+    relay, stop = Relay(), Stop()
+    with (
+        orderly(stop),
+        opened(layout, choice.project_root, relay, (planned, cluster), wishes.jobs, wishes.retries, stop) as driver,
+    ):
+        missing = missing_tasks(planned.tasks, driver.ledger.statuses, wishes.fresh)
+        console.print(announce(driver, planned.tasks, missing), soft_wrap=True)
+        return drive(driver, planned.tasks, missing, relay, console, wishes.follow)
+
+
+def drive(
+    driver: Driver, tasks: Sequence[Task], missing: Sequence[Task], relay: Relay, console: Console, follow: bool
+) -> Outcome:
+    """Submit ``missing``, follow everything that is under way, and say how ``tasks`` stand then."""
+    campaign, layout = driver.workshop.campaign, driver.workshop.layout
+    wanted = [*missing, *{task for task in tasks if task not in missing and _is_active(task, driver)}]
+    with RunProgress(console, campaign, layout, wanted) as progress:
+        relay.target = progress
+        if follow:
+            driver.run(missing)
+        else:
+            driver.submit_all(missing)
+        if driver.stop.wanted:
+            _leave(driver, console)
+    outcome = outcome_of(campaign, layout, tasks, driver.ledger.statuses)
+    outcome.interrupted = INTERRUPTED if driver.stop.wanted else 0
+    return outcome
+
+
+def _is_active(task: Task, driver: Driver) -> bool:
+    return any((key.point_id, key.repeat) == (task.point_id, task.repeat) for key in driver.watcher.active())
+
+
+def _leave(driver: Driver, console: Console) -> None:
+    """Jobs of this machine are cancelled, for nobody would follow them; a cluster's stay, unless asked otherwise."""
+    active, name = driver.watcher.active(), driver.workshop.campaign.name
+    if active and (driver.site.is_local or driver.stop.reason == "request"):
+        console.print(f"cancelling {len(active)} jobs and waiting for their evidence …")
+        driver.cancel_active(CANCEL_PATIENCE_S)
+    elif active:
+        console.print(f"{len(active)} jobs stay with the scheduler; follow them with `harness wait {name}`")
+    console.print("the same command takes the campaign up where it stands")
+
+
+def announce(driver: Driver, tasks: Sequence[Task], missing: Sequence[Task]) -> str:
+    """What will run, what was measured before, and how long it may take."""
+    campaign = driver.workshop.campaign
+    active = len(driver.watcher.active())
+    measured = len(tasks) - len(missing_tasks(tasks, driver.ledger.statuses))
+    head = f"[bold]{escape(campaign.name)}[/] on {escape(campaign.cluster)}: {len(tasks)} runs"
+    done = [f"{measured - active} measured already"] if measured > active else []
+    going = [f"{active} under way"] if active else []
+    todo = [f"{len(missing)} to run, {_cost(driver, missing)}"] if missing else ["nothing to run"]
+    again = "; --fresh measures again" if not missing and not active else ""
+    return f"{head}; {', '.join([*done, *going, *todo])}{again}"
+
+
+def _cost(driver: Driver, missing: Sequence[Task]) -> str:
+    """From earlier runs where there are any, else the walltimes."""
+    campaign, layout = driver.workshop.campaign, driver.workshop.layout
+    lasted = [_lasted_s(layout, key) for key, s in driver.ledger.statuses.items() if s.state is JobState.SUCCEEDED]
+    known = [seconds for seconds in lasted if seconds is not None]
+    together = min(driver.limit, len(missing)) if driver.site.is_local else 1
+    if known:
+        return f"about {clock_text(sum(known) / len(known) * len(missing) / together)} by earlier runs"
+    most_s = sum(campaign.points[task.point_id].placement.walltime_s for task in missing)
+    return f"at most {clock_text(most_s / together)} by their time limits"
+
+
+def _lasted_s(layout: CampaignLayout, key: AttemptKey) -> float | None:
+    record = read_exit(layout.attempt(*key).exit)
+    return record.ended_unix_s - record.started_unix_s if record else None
+
+
+def show_refusals(campaign: Campaign, console: Console) -> None:
+    """Points that cannot run here, by reason."""
+    for reason, count in Counter(refusal.reason for refusal in campaign.refusals).most_common():
+        console.print(f"[yellow]refused[/]  {count} points: {escape(reason)}", soft_wrap=True)
+
+
+def stored(directory: Path) -> tuple[CampaignLayout, Campaign, Cluster]:
+    """A campaign as it lies on disk."""
+    from harness.jobs.campaign import load_campaign, read_cluster
+
+    layout = CampaignLayout(directory)
+    return layout, load_campaign(layout), read_cluster(layout.cluster)

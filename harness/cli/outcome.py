@@ -1,0 +1,117 @@
+"""How a campaign stands when a verb leaves it: what succeeded, what did not and why, and what to do next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from harness.cli.progress import COLOURS, label
+from harness.jobs.drive import Statuses, attempts_of
+from harness.layout import CampaignLayout
+from harness.model.campaign import Campaign, Task
+from harness.model.job import JobState
+from harness.model.ledger import AttemptKey, AttemptStatus
+
+SHOWN_FAILURES = 5
+LAST_LINES = 5
+_TAIL_BYTES = 8192
+
+Latest = tuple[AttemptKey, AttemptStatus]
+
+
+@dataclass
+class Outcome:
+    """``latest`` holds the deciding attempt of each task: one that succeeded, else the last; tasks never tried are
+    counted in ``untried``. ``interrupted`` is the signal's exit code 130, or 0."""
+
+    campaign: Campaign
+    layout: CampaignLayout
+    latest: list[Latest]
+    untried: int
+    interrupted: int = 0
+    files: list[Path] = field(default_factory=list)
+
+    @property
+    def counts(self) -> Counter[JobState]:
+        return Counter(status.state for _, status in self.latest)
+
+    @property
+    def bad(self) -> list[Latest]:
+        return [(k, s) for k, s in self.latest if s.state.ended and s.state is not JobState.SUCCEEDED]
+
+    @property
+    def exit_code(self) -> int:
+        return self.interrupted or (1 if self.bad or self.untried else 0)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "campaign": self.campaign.name,
+            "directory": str(self.layout.root),
+            "states": {state.value: count for state, count in self.counts.items()},
+            "untried": self.untried,
+            "runs": [self._run(key, status) for key, status in self.latest],
+            "files": [str(path) for path in self.files],
+        }
+
+    def _run(self, key: AttemptKey, status: AttemptStatus) -> dict[str, Any]:
+        directory = str(self.layout.attempt(*key).root)
+        facts = {"state": status.state.value, "reason": status.reason, "job_id": status.job_id, "directory": directory}
+        return {**key._asdict(), "label": label(self.campaign, key), **facts}
+
+
+def outcome_of(campaign: Campaign, layout: CampaignLayout, tasks: Sequence[Task], statuses: Statuses) -> Outcome:
+    attempts = attempts_of(tasks, statuses)
+    latest = [deciding(attempts[task]) for task in tasks if attempts[task]]
+    return Outcome(campaign, layout, latest, untried=len(tasks) - len(latest))
+
+
+def deciding(attempts: Sequence[Latest]) -> Latest:
+    """The last attempt that succeeded, else the last one."""
+    succeeded = [attempt for attempt in attempts if attempt[1].state is JobState.SUCCEEDED]
+    return (succeeded or list(attempts))[-1]
+
+
+def show(outcome: Outcome, console: Console) -> None:
+    """Counts, the failures with their last words, and the next step."""
+    for key, status in outcome.bad[:SHOWN_FAILURES]:
+        _show_failure(outcome, key, status, console)
+    if len(outcome.bad) > SHOWN_FAILURES:
+        console.print(f"… and {len(outcome.bad) - SHOWN_FAILURES} more; see `harness status {outcome.campaign.name}`")
+    console.print(_summary(outcome), soft_wrap=True)
+
+
+def _summary(outcome: Outcome) -> str:
+    words = [
+        f"[{COLOURS.get(state, 'cyan')}]{count} {state.value.lower().replace('_', ' ')}[/]"
+        for state, count in sorted(outcome.counts.items(), key=lambda item: list(JobState).index(item[0]))
+    ]
+    words += [f"{outcome.untried} not tried"] if outcome.untried else []
+    return f"{escape(outcome.campaign.name)}: {', '.join(words)}; evidence in {escape(str(outcome.layout.root))}"
+
+
+def _show_failure(outcome: Outcome, key: AttemptKey, status: AttemptStatus, console: Console) -> None:
+    paths = outcome.layout.attempt(*key)
+    word, colour = status.state.value.lower().replace("_", " "), COLOURS.get(status.state, "red")
+    reason = escape(f"{label(outcome.campaign, key)}: {status.reason}")
+    console.print(f"[{colour}]{word}[/]  {reason}", soft_wrap=True)
+    for line in last_lines(paths.stderr):
+        console.print(f"    {line}", style="dim", markup=False, soft_wrap=True)
+    console.print(f"    log: {paths.stderr}", style="dim", markup=False, soft_wrap=True)
+
+
+def last_lines(path: Path, count: int = LAST_LINES) -> list[str]:
+    """The last lines of a log that say something."""
+    try:
+        with path.open("rb") as stream:
+            size = stream.seek(0, 2)
+            stream.seek(max(0, size - _TAIL_BYTES))
+            text = stream.read().decode(errors="replace")
+    except OSError:
+        return []
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-count:]

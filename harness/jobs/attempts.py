@@ -1,0 +1,101 @@
+"""Attempt directories: what goes into one before its job is submitted, and the claim that decides who runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.files import sync_directory, write_atomically
+from harness.layout import AttemptLayout, CampaignLayout
+from harness.model.campaign import Campaign, Task
+from harness.model.cluster import Cluster
+from harness.model.evidence import Verdict, gather, judge
+from harness.model.job import JobState, RunSpec, job_name
+from harness.model.ledger import AttemptKey
+
+#: (cluster, run, directory of the attempt) → the text of its job script
+Render = Callable[[Cluster, RunSpec, Path], str]
+
+#: inside a claim that the harness made itself, so that a late job cannot start any more
+FENCE = "by-harness"
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """All that is needed to make an attempt. ``layout`` lies at an absolute path that compute nodes see."""
+
+    campaign: Campaign
+    cluster: Cluster
+    layout: CampaignLayout
+    render: Render
+    harness_version: str
+    git_commit: str | None = None
+
+    def prepare(self, task: Task, attempt: int) -> tuple[AttemptKey, AttemptLayout, RunSpec]:
+        """Write point.json and job.sh of a new attempt, durably; nothing is submitted yet."""
+        spec = self.spec(task, attempt)
+        paths = self.paths(AttemptKey(task.point_id, task.repeat, attempt))
+        script = self.render(self.cluster, spec, paths.root)
+        paths.root.mkdir(parents=True)
+        write_atomically(paths.point, spec.model_dump_json(indent=1) + "\n")
+        write_atomically(paths.script, script, mode=0o755)
+        sync_directory(paths.root.parent)
+        return AttemptKey(task.point_id, task.repeat, attempt), paths, spec
+
+    def spec(self, task: Task, attempt: int) -> RunSpec:
+        point = self.campaign.points[task.point_id]
+        return RunSpec(
+            campaign=self.campaign.name,
+            point_id=task.point_id,
+            repeat=task.repeat,
+            attempt=attempt,
+            axes=point.axes,
+            placement=point.placement,
+            harness_version=self.harness_version,
+            git_commit=self.git_commit,
+        )
+
+    def paths(self, key: AttemptKey) -> AttemptLayout:
+        return self.layout.attempt(*key)
+
+    def job_name(self, key: AttemptKey) -> str:
+        return job_name(self.campaign.name, *key)
+
+    def verdict(self, key: AttemptKey, told: JobState | None = None) -> Verdict | None:
+        """The verdict on the evidence of an attempt, None while there is none."""
+        point = self.campaign.points.get(key.point_id)
+        if point is None:
+            return None
+        placement = point.placement
+        return judge(gather(self.paths(key), placement.ranks), placement.walltime_s, told)
+
+    def on_disk(self) -> Iterator[AttemptKey]:
+        """The attempts of this campaign's tasks that have a directory, whatever the ledger says."""
+        for task in self.campaign.tasks:
+            yield from self.on_disk_of(task)
+
+    def on_disk_of(self, task: Task) -> Iterator[AttemptKey]:
+        for path in (self.layout.runs / task.point_id).glob(f"r{task.repeat}a*"):
+            if (number := path.name.partition("a")[2]).isdigit():
+                yield AttemptKey(task.point_id, task.repeat, int(number))
+
+
+def fence(paths: AttemptLayout) -> bool:
+    """Make the claim in the job's stead, so that it can never start; False when the job has made it before.
+
+    This is what makes it safe to submit a task again although an earlier job may still turn up.
+    """
+    try:
+        paths.claim.mkdir()
+    except FileExistsError:
+        return (paths.claim / FENCE).exists()
+    except FileNotFoundError:
+        return True  # no directory, so a job that turns up cannot claim either
+    (paths.claim / FENCE).touch()
+    sync_directory(paths.root)
+    return True
+
+
+def has_started(paths: AttemptLayout) -> bool:
+    return paths.claim.is_dir() and not (paths.claim / FENCE).exists()

@@ -1,0 +1,106 @@
+"""A campaign's directory and its campaign.json: made once, and widened when its sweep has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness.errors import UserError, nearest
+from harness.files import write_atomically
+from harness.jobs.ledger import read_statuses
+from harness.layout import CampaignLayout
+from harness.model.axes import Axes
+from harness.model.campaign import Campaign, PlannedPoint, Task
+from harness.model.cluster import Cluster
+
+
+def read_campaign(path: Path) -> Campaign | None:
+    """The campaign.json, or None where there is none.
+
+    Raises:
+        UserError: for one that is damaged or of another version.
+    """
+    try:
+        return Campaign.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        text = str(error).splitlines()[0]
+        raise UserError(f"{path} cannot be read: {text}; move the directory away, or restore the file") from None
+
+
+def load_campaign(layout: CampaignLayout) -> Campaign:
+    """The campaign that must be there.
+
+    Raises:
+        UserError: where it is not.
+    """
+    campaign = read_campaign(layout.meta)
+    if campaign is None:
+        parent = layout.root.parent
+        names = sorted(path.parent.name for path in parent.glob("*/campaign.json"))
+        hint = nearest(layout.root.name, names) if names else "start one with `harness run SWEEP.yml`"
+        raise UserError(f"there is no campaign {layout.root.name!r} in {parent}; {hint}")
+    return campaign
+
+
+def read_cluster(path: Path) -> Cluster:
+    """The cluster that a campaign runs on.
+
+    Raises:
+        UserError: where it is not there or makes no sense.
+    """
+    try:
+        return Cluster.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        text = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
+        raise UserError(f"{path}: {text}; run the sweep again with `harness run` to have it written") from None
+
+
+def open_campaign(layout: CampaignLayout, planned: Campaign, cluster: Cluster) -> Campaign:
+    """Make or widen the campaign's directory for a fresh plan; returns what is now in campaign.json.
+
+    Call it while holding the campaign's lock.
+    """
+    old = read_campaign(layout.meta)
+    if old is not None and old.cluster != planned.cluster:
+        raise UserError(
+            f"{layout.root} holds measurements on cluster {old.cluster!r}, not {planned.cluster!r}; "
+            "give this campaign another name with --campaign"
+        )
+    begun = {Task(point_id=key.point_id, repeat=key.repeat) for key in read_statuses(layout.ledger)}
+    merged = planned if old is None else merge(old, planned, begun)
+    if merged != old:
+        write_atomically(layout.meta, merged.model_dump_json(indent=1) + "\n")
+    write_atomically(layout.cluster, cluster.model_dump_json(indent=1) + "\n")
+    return merged
+
+
+def merge(old: Campaign, planned: Campaign, begun: Collection[Task]) -> Campaign:
+    """The plan, and what the old campaign holds beyond it and has already begun to measure."""
+    kept = tuple(task for task in old.tasks if task in begun and task not in planned.tasks)
+    kept_points = {task.point_id: old.points[task.point_id] for task in kept}
+    return planned.model_copy(
+        update={
+            "created_unix_s": old.created_unix_s,
+            "points": kept_points | planned.points,
+            "tasks": (*planned.tasks, *kept),
+            "varied": _varied(old, planned, list(kept_points.values())),
+            "repeats": max([planned.repeats, *(task.repeat + 1 for task in kept)]),
+        }
+    )
+
+
+def _varied(old: Campaign, planned: Campaign, kept: list[PlannedPoint]) -> tuple[str, ...]:
+    """Axes that vary in the plan, in the kept points, or between the two where each holds one value of its own."""
+    if not kept:
+        return planned.varied
+    between = [name for name in Axes.model_fields if _differs(name, list(planned.points.values()), kept)]
+    return tuple(dict.fromkeys([*planned.varied, *old.varied, *between]))
+
+
+def _differs(name: str, these: list[PlannedPoint], those: list[PlannedPoint]) -> bool:
+    here, there = ({str(getattr(point.axes, name)) for point in points} for points in (these, those))
+    return len(here) == len(there) == 1 and here != there

@@ -1,0 +1,112 @@
+"""A campaign taken in hand: locked, its ledger open, brought up to date, ready to submit and to follow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import harness
+from harness.jobs import shell
+from harness.jobs.attempts import Workshop
+from harness.jobs.campaign import load_campaign, open_campaign, read_cluster
+from harness.jobs.drive import Driver, Report, Stop
+from harness.jobs.ledger import Ledger
+from harness.jobs.lock import locked
+from harness.jobs.render import package_root, render_job
+from harness.jobs.site import Site
+from harness.jobs.watch import LOCAL_PACE, SHARED_PACE, Watcher
+from harness.layout import CampaignLayout
+from harness.model.campaign import Campaign
+from harness.model.cluster import Cluster
+from harness.model.job import RunSpec
+
+#: jobs queued at once where neither the user nor the queue sets a limit
+MOST_QUEUED = 1000
+#: a status question or a dying harness may hold the lock for a moment
+LOCK_PATIENCE_S = 3.0
+
+
+@contextmanager
+def opened(
+    layout: CampaignLayout,
+    project_root: Path,
+    report: Report,
+    planned: tuple[Campaign, Cluster] | None = None,
+    jobs: int | None = None,
+    retries: int = 0,
+    stop: Stop | None = None,
+) -> Iterator[Driver]:
+    """The driver of a campaign, already reconciled with what happened since the last one.
+
+    Args:
+        planned: a fresh plan, to make or widen the campaign with; None: the campaign as it is on disk.
+        jobs: jobs at a time; None: one on this machine, what the queue allows elsewhere.
+
+    Raises:
+        LockError: another harness drives the campaign.
+        UserError: there is no such campaign, or it belongs to another cluster.
+    """
+    if planned is None:
+        load_campaign(layout)
+    layout.root.mkdir(parents=True, exist_ok=True)
+    with locked(layout.lock, patience_s=LOCK_PATIENCE_S) as lock, Ledger(layout.ledger, time.time) as ledger:
+        campaign, cluster = _campaign(layout, planned)
+        layout.stop.unlink(missing_ok=True)
+        workshop = Workshop(
+            campaign, cluster, layout, _renderer(project_root), harness.__version__, git_commit(package_root())
+        )
+        site, pace = Site(cluster), LOCAL_PACE if cluster.scheduler == "local" else SHARED_PACE
+        watcher = Watcher(workshop, site, ledger, time.monotonic, pace)
+        driver = Driver(
+            workshop=workshop,
+            site=site,
+            ledger=ledger,
+            watcher=watcher,
+            lock=lock,
+            limit=jobs or default_limit(cluster),
+            clock=time.monotonic,
+            sleep=time.sleep,
+            report=report,
+            tick_s=pace.tick_s,
+            retries=retries,
+            stop=stop or Stop(),
+        )
+        driver.reconcile()
+        yield driver
+        layout.stop.unlink(missing_ok=True)
+
+
+def _campaign(layout: CampaignLayout, planned: tuple[Campaign, Cluster] | None) -> tuple[Campaign, Cluster]:
+    if planned is not None:
+        return open_campaign(layout, *planned), planned[1]
+    return load_campaign(layout), read_cluster(layout.cluster)
+
+
+def default_limit(cluster: Cluster) -> int:
+    """One job at a time on this machine, for neighbours disturb a measurement; elsewhere what the queue allows."""
+    if cluster.scheduler == "local":
+        return 1
+    queue = cluster.queues.get(cluster.queue or "")
+    return queue.max_queued_jobs if queue and queue.max_queued_jobs else MOST_QUEUED
+
+
+def for_concurrency(cluster: Cluster, jobs: int | None) -> Cluster:
+    """The cluster with its local jobs made exclusive, unless the user wants several at a time."""
+    if cluster.scheduler != "local":
+        return cluster
+    directives = cluster.directives.model_copy(update={"exclusive": (jobs or 1) == 1})
+    return cluster.model_copy(update={"directives": directives})
+
+
+def _renderer(project_root: Path) -> Callable[[Cluster, RunSpec, Path], str]:
+    return lambda cluster, spec, directory: render_job(cluster, spec, directory, project_root)
+
+
+def git_commit(root: Path) -> str | None:
+    """The commit of the checkout, with ``-dirty`` where files differ from it; None outside a checkout."""
+    if not (root / ".git").exists():
+        return None
+    answer = shell.run(["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"])
+    return answer.stdout.strip() or None if answer.returncode == 0 else None
