@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
 
 import numpy as np
+
+from harness.model.job import RunSpec
+from harness.runtime.devices import check_precision, gpu_index
+from harness.runtime.interfaces import Ranks
 
 # Read when the libraries are loaded. 2: no information and warnings from C++, errors stay visible.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
-import keras
-import tensorflow as tf
+_CHATTER = re.compile(rb"(I\d{4} |WARNING: All log messages before absl::InitializeLog)")
 
-from harness.model.job import RunSpec
-from harness.runtime.devices import check_precision, gpu_index
-from harness.runtime.interfaces import Ranks
+
+@contextlib.contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Drop what C++ logs as information while TensorFlow is loaded; TF_CPP_MIN_LOG_LEVEL does not reach that early.
+
+    Everything else is written to stderr when the block ends. TF_CPP_MIN_LOG_LEVEL=0 lets all through.
+    """
+    if os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0":
+        yield
+        return
+    sys.stderr.flush()
+    original = os.dup(2)
+    with tempfile.TemporaryFile() as captured:
+        os.dup2(captured.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(original, 2)
+            os.close(original)
+            captured.seek(0)
+            os.write(2, b"".join(line for line in captured if not _CHATTER.match(line)))
+
+
+with _without_chatter():
+    import keras
+    import tensorflow as tf
 
 _POLICIES = {"fp32": "float32", "tf32": "float32", "bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
 _BUILD_VERSIONS = {"cuda": "cuda_version", "cudnn": "cudnn_version"}

@@ -65,7 +65,7 @@ class Trainer:
         if self._exchange is not None:
             gradients = self._average(gradients)
         for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
+            parameter.grad = _in_layout_of(parameter, gradient)
         # after averaging, so that all ranks find the same overflow and skip the same steps
         self._scaler.step(optimizer)
         self._scaler.update()
@@ -85,6 +85,13 @@ class Trainer:
         """Return when the device has done all it was given."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
+
+
+def _in_layout_of(parameter: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient with the parameter's strides: torch's fused Adam on the CPU walks both as if they had the same."""
+    if gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter).copy_(gradient)
 
 
 def adam(parameters: Any, device: torch.device, **settings: Any) -> torch.optim.Adam:

@@ -81,6 +81,8 @@ class Session:
     """Generator and discriminator in training on one rank. The loss is the discriminator's mean over its two halves."""
 
     def __init__(self, context: RunContext):
+        # Grappler's remapper fails on the gradient of a LeakyReLU right behind a convolution, and says so as an error
+        tf.config.optimizer.set_experimental_options({"remapping": False})
         self._trainer = trainer = Trainer(context)
         with trainer.on_device():
             self.generator, self.discriminator = generator(), discriminator()
