@@ -1,0 +1,139 @@
+"""Repeats → points: a result per point, with its interval over repeats. Runs under unlike conditions stay apart."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from harness.analysis import findings, stats
+from harness.analysis.findings import Finding
+from harness.analysis.stats import Estimate
+from harness.model.columns import AXIS_COLUMNS, MUST_MATCH
+from harness.model.job import JobState
+
+#: Of the normal law at 97.5 %.
+_NORMAL_QUANTILE = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """What the repeats of a point say together.
+
+    ``axes`` holds every axis and option by column name. ``conditions`` are the must-match columns of its runs;
+    a point whose runs differ there has several results, of which ``variant`` 0 has the most runs. ``states`` counts
+    the states of the attempts that count.
+    """
+
+    point_id: str
+    variant: int
+    axes: Mapping[str, Any]
+    conditions: Mapping[str, Any]
+    rate: Estimate
+    consumed: Estimate
+    time: Estimate
+    runs: int
+    unsteady: int
+    spread: float
+    states: Mapping[str, int]
+    findings: tuple[Finding, ...]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether conclusions may rest on it: measured, every run steady, no error found."""
+        doubtful = {"not_steady", *findings.CORES, "cores_not_achieved"}
+        return (
+            self.runs > 0
+            and not self.unsteady
+            and not any(f.severity == "error" or f.code in doubtful for f in self.findings)
+        )
+
+
+def point_results(table: pd.DataFrame) -> list[PointResult]:
+    """Results of every point with at least one attempt, sorted by the axes."""
+    counting = table[table["counts"].fillna(False).astype(bool)]
+    results = []
+    for _, runs in counting.groupby("point_id", sort=False):
+        succeeded = runs[(runs["state"] == JobState.SUCCEEDED.value) & runs["images_per_s"].notna()]
+        groups = [group for _, group in succeeded.groupby(list(MUST_MATCH), dropna=False, sort=False)]
+        groups.sort(key=len, reverse=True)
+        for variant, group in enumerate(groups or [succeeded]):
+            results.append(_result(runs, group, variant, differing_conditions(groups)))
+    return sorted(results, key=lambda result: sort_key(result.axes.values()))
+
+
+def differing_conditions(groups: Sequence[pd.DataFrame]) -> list[str]:
+    """Must-match columns in which groups of runs of one point differ."""
+    if len(groups) < 2:
+        return []
+    merged = pd.concat(groups)
+    return [name for name in MUST_MATCH if merged[name].nunique(dropna=False) > 1]
+
+
+def _result(runs: pd.DataFrame, group: pd.DataFrame, variant: int, differing: list[str]) -> PointResult:
+    first = (group if len(group) else runs).iloc[0]
+    names = [column.name for column in AXIS_COLUMNS] + [n for n in runs.columns if n.startswith("options.")]
+    rates = [float(value) for value in group["images_per_s"]]
+    rate = stats.between_runs(rates, [within_estimate(row) for _, row in group.iterrows()])
+    return PointResult(
+        point_id=str(first["point_id"]),
+        variant=variant,
+        axes={name: plain(first[name]) for name in names},
+        conditions={name: plain(first[name]) for name in MUST_MATCH},
+        rate=rate,
+        consumed=stats.between_runs([float(value) for value in group["consumed_per_s"]]),
+        time=stats.between_runs([float(value) for value in group["time_s"]]),
+        runs=len(group),
+        unsteady=int((~group["steady"].fillna(False).astype(bool)).sum()),
+        spread=stats.spread(rates),
+        states=dict(Counter(str(state) for state in runs["state"])),
+        findings=tuple(_point_findings(group, differing, stats.spread(rates)) + _run_findings(runs)),
+    )
+
+
+def within_estimate(row: Mapping[str, Any]) -> Estimate:
+    """A run's own rate with the interval that the table holds.
+
+    The degrees of freedom are not kept there, so the standard error is that of a normal law with this interval.
+    """
+    value, low, high = (float(row[name]) for name in ("images_per_s", "images_per_s_low", "images_per_s_high"))
+    if not (low > 0 and math.isfinite(high)):
+        return Estimate(value, math.nan, 0.0, 0, "none")
+    return Estimate(value, math.log(high / low) / 2 / _NORMAL_QUANTILE, math.inf, 1, "within")
+
+
+def _run_findings(runs: pd.DataFrame) -> list[Finding]:
+    return findings.unique([finding for text in runs["findings"] for finding in findings.parse(text)])
+
+
+def _point_findings(group: pd.DataFrame, differing: list[str], spread: float) -> list[Finding]:
+    found = []
+    if differing:
+        evidence = {name: sorted({str(plain(v)) for v in group[name]}) for name in differing}
+        advice = "Runs under different conditions are shown apart; `harness run --fresh` measures all of them anew."
+        found.append(findings.make("provenance_differs", advice, **evidence))
+    if len(group) == 1:
+        found.append(findings.make("one_repeat", "Give the sweep `repeats: 3` or more."))
+    if spread > findings.SPREAD_LIMIT:
+        advice = "Look for other load on the machine; repeat."
+        found.append(findings.make("spread_between_runs", advice, spread=spread, runs=len(group)))
+    return found
+
+
+def plain(value: Any) -> Any:
+    """A cell as a plain Python value, None for NA."""
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return value.item() if hasattr(value, "item") else value
+
+
+def sort_key(values: Any) -> tuple[Any, ...]:
+    """A key that sorts numbers before texts and unknown first, whatever is mixed."""
+    return tuple(
+        (0, 0.0, "") if v is None else (1, float(v), "") if isinstance(v, bool | int | float) else (2, 0.0, str(v))
+        for v in values
+    )

@@ -1,0 +1,127 @@
+"""How rate and time follow one axis: series over it, speed-up and efficiency with intervals. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.analysis import stats
+from harness.analysis.points import PointResult, sort_key
+from harness.analysis.stats import Estimate
+
+#: Numeric axes along which results are compared, the most asked-for first.
+PREFERRED = ("cpu_cores", "workers", "parallel_threads", "prefetch", "nodes", "ranks_per_node", "gpus_per_rank")
+#: Axes that count resources: doubling them could at best double the rate, so an efficiency makes sense.
+RESOURCES = frozenset({"cpu_cores", "workers", "parallel_threads", "nodes", "ranks_per_node", "gpus_per_rank"})
+
+
+@dataclass(frozen=True)
+class Step:
+    """One point of a series: ``x`` on the axis; ``speedup`` against the series' first measured point."""
+
+    x: float
+    result: PointResult
+    speedup: Estimate
+    efficiency: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points that differ along one axis alone; ``key`` names what they share (varied axis → value)."""
+
+    axis: str
+    key: Mapping[str, Any]
+    steps: tuple[Step, ...]
+
+    @property
+    def label(self) -> str:
+        return label(self.key)
+
+    @property
+    def base(self) -> Step | None:
+        return self.steps[0] if self.steps else None
+
+
+def label(key: Mapping[str, Any]) -> str:
+    """``resnet20_cifar10, torch, workers 4``: names stand for themselves, other values with their axis."""
+    words = [
+        str(value)
+        if isinstance(value, str)
+        else f"{name.removeprefix('options.')} {'auto' if value is None else value}"
+        for name, value in key.items()
+    ]
+    return ", ".join(words) or "all"
+
+
+def determines(results: Sequence[PointResult], known: str, other: str) -> bool:
+    """Whether the value of axis ``known`` fixes that of ``other`` in all results (as derived values do)."""
+    seen: dict[Any, Any] = {}
+    return all(seen.setdefault(r.axes.get(known), r.axes.get(other)) == r.axes.get(other) for r in results)
+
+
+def numeric_axes(results: Sequence[PointResult], varied: Sequence[str]) -> list[str]:
+    """Varied axes with at least two numeric values, preferred ones first; values derived from another axis last."""
+    found = []
+    for name in varied:
+        values = {r.axes.get(name) for r in results} - {None}
+        if len(values) > 1 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+            found.append(name)
+    order = {name: index for index, name in enumerate(PREFERRED)}
+
+    def derived(name: str) -> bool:
+        return any(
+            determines(results, other, name) and not determines(results, name, other)
+            for other in found
+            if other != name
+        )
+
+    return sorted(found, key=lambda name: (derived(name), order.get(name, len(order)), found.index(name)))
+
+
+def primary_axis(results: Sequence[PointResult], varied: Sequence[str]) -> str | None:
+    """The axis that figures and sentences go along, or None where nothing numeric was varied."""
+    axes = numeric_axes(results, varied)
+    return axes[0] if axes else None
+
+
+def series_axes(results: Sequence[PointResult], varied: Sequence[str], axis: str | None) -> list[str]:
+    """Varied axes that tell series apart: without ``axis``, and without what ``axis`` or another one determines."""
+    keys: list[str] = []
+    for name in varied:
+        if name == axis or len({r.axes.get(name) for r in results}) < 2:
+            continue
+        if axis is not None and determines(results, axis, name):
+            continue
+        if not any(determines(results, key, name) for key in keys):
+            keys.append(name)
+    return keys
+
+
+def series_along(results: Sequence[PointResult], varied: Sequence[str], axis: str) -> list[Series]:
+    """All series along ``axis`` whose points have a rate; unmeasured points are left out."""
+    keys = series_axes(results, varied, axis)
+    groups: dict[tuple[Any, ...], list[PointResult]] = {}
+    for result in results:
+        # variant 0 alone: no line goes through runs of one point under different conditions
+        if result.runs and result.variant == 0 and result.axes.get(axis) is not None:
+            groups.setdefault(tuple(result.axes.get(key) for key in keys), []).append(result)
+    ordered = sorted(groups.items(), key=lambda item: sort_key(item[0]))
+    return [Series(axis, dict(zip(keys, values, strict=True)), _steps(members, axis)) for values, members in ordered]
+
+
+def _steps(members: Sequence[PointResult], axis: str) -> tuple[Step, ...]:
+    ordered = sorted(members, key=lambda result: float(result.axes[axis]))
+    base = ordered[0]
+    steps = []
+    for result in ordered:
+        x, first = float(result.axes[axis]), float(base.axes[axis])
+        speedup = stats.ratio(result.rate, base.rate) if result is not base else _one()
+        efficiency = speedup.value / (x / first) if first > 0 else float("nan")
+        steps.append(Step(x, result, speedup, efficiency))
+    return tuple(steps)
+
+
+def _one() -> Estimate:
+    """The base against itself."""
+    return Estimate(1.0, 0.0, 1.0, 0, "none")

@@ -1,0 +1,58 @@
+"""``harness collect``: evidence → runs.csv, runs.parquet, steps.parquet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from harness.cli.campaign_choice import campaign_options, chosen
+
+EPILOG = """\b
+Examples:
+  harness collect quickstart
+  harness collect quickstart --json
+  harness collect --dictionary > results/data_dictionary.md
+Writes runs.csv, runs.parquet and steps.parquet into the campaign's directory. The columns are described in
+results/data_dictionary.md. Derived files may be deleted; they are built anew from the evidence.
+"""
+
+
+def _print_dictionary(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from harness.analysis.dictionary import dictionary_markdown
+
+        click.echo(dictionary_markdown(), nl=False)
+        context.exit()
+
+
+@click.command(epilog=EPILOG)
+@campaign_options
+@click.option("--json", "as_json", is_flag=True, help="Print what was collected as JSON.")
+@click.option(
+    "--dictionary",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_dictionary,
+    help="Print the description of all columns as Markdown, and leave.",
+)
+def collect(campaign: str, results: Path | None, as_json: bool) -> None:
+    """Derive the table of runs from a campaign's evidence."""
+    layout = chosen(campaign, results)
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from harness.analysis.collect import collect as collect_campaign
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("collecting", total=None)
+        table = collect_campaign(layout, lambda done, total: progress.update(task, completed=done, total=total))
+    states = {str(state): int(count) for state, count in table["state"].value_counts().items()}
+    if as_json:
+        files = [str(path) for path in (layout.runs_csv, layout.runs_parquet, layout.steps_parquet)]
+        click.echo(json.dumps({"attempts": len(table), "states": states, "files": files}, ensure_ascii=False))
+        return
+    counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none yet"
+    click.echo(f"{len(table)} attempts ({counts}) → {layout.runs_csv}, {layout.runs_parquet.name}")

@@ -1,0 +1,140 @@
+"""Tables as values: headers, cells and notes, before anything is printed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from harness.analysis.points import PointResult, point_results, sort_key
+from harness.analysis.scaling import Series, label, primary_axis, series_along, series_axes
+from harness.analysis.stats import Estimate
+from harness.model.campaign import Campaign
+from harness.report.numbers import DASH, duration, interval, value, with_interval
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of texts. ``numeric`` says which columns are aligned right."""
+
+    title: str
+    headers: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def text(cell: Any) -> str:
+    """A value of an axis as text."""
+    if cell is None:
+        return "auto"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return f"{cell:g}" if isinstance(cell, float) else str(cell)
+
+
+def shown_axes(results: Sequence[PointResult], campaign: Campaign) -> list[str]:
+    """The axes that name a point in a table: the varied ones that tell points apart, the primary axis last."""
+    axis = primary_axis(results, campaign.varied)
+    names = series_axes(results, campaign.varied, axis) + ([axis] if axis else [])
+    return names or ["workload", "framework"]
+
+
+def points_grid(table: pd.DataFrame, campaign: Campaign) -> Grid:
+    """One row per point: its axes, images/s, training time, speed-up along the primary axis, what is wrong."""
+    results = point_results(table)
+    axes = shown_axes(results, campaign)
+    axis = primary_axis(results, campaign.varied)
+    speedups = speedups_of(series_along(results, campaign.varied, axis)) if axis else {}
+    results = sorted(results, key=lambda r: sort_key(r.axes.get(name) for name in axes))
+    headers = [name.removeprefix("options.") for name in axes] + ["images/s", "95 % interval", "time"]
+    headers += ["speed-up", "95 % interval"] if speedups else []
+    headers += ["runs", "remarks"]
+    rows = []
+    for result in results:
+        cells = [text(result.axes.get(name)) for name in axes]
+        cells += [value(result.rate), interval(result.rate), duration(result.time.value)]
+        if speedups:
+            speedup = speedups.get((result.point_id, result.variant))
+            cells += [value(speedup), interval(speedup)] if speedup else [DASH, DASH]
+        rows.append((*cells, runs_text(result, campaign.repeats), remarks(result)))
+    numeric = [_numeric(results, name) for name in axes] + [True, False, True]
+    numeric += [True, False] if speedups else []
+    return Grid(campaign.name, tuple(headers), (*numeric, False, False), tuple(rows), _notes(table, campaign, results))
+
+
+def _numeric(results: Sequence[PointResult], name: str) -> bool:
+    return all(isinstance(r.axes.get(name), int | float | None) for r in results)
+
+
+def speedups_of(series: Sequence[Series]) -> dict[tuple[str, int], Estimate]:
+    """(point, variant) → speed-up against the first point of its series."""
+    return {(s.result.point_id, s.result.variant): s.speedup for one in series for s in one.steps}
+
+
+def runs_text(result: PointResult, repeats: int) -> str:
+    """``3`` where all repeats were measured, ``2 of 3`` where not."""
+    return str(result.runs) if result.runs == repeats else f"{result.runs} of {repeats}"
+
+
+def remarks(result: PointResult) -> str:
+    """States other than success, and codes of findings that make the number doubtful."""
+    states = [f"{state} ×{n}" if n > 1 else state for state, n in result.states.items() if state != "SUCCEEDED"]
+    codes = [finding.code.replace("_", " ") for finding in result.findings if finding.severity != "info"]
+    return ", ".join(dict.fromkeys([*states, *codes]))
+
+
+def _notes(table: pd.DataFrame, campaign: Campaign, results: Sequence[PointResult]) -> tuple[str, ...]:
+    notes = []
+    attempted = set(zip(table["point_id"], table["repeat"], strict=True))
+    waiting = [task for task in campaign.tasks if (task.point_id, task.repeat) not in attempted]
+    if waiting:
+        notes.append(f"{len(waiting)} of {len(campaign.tasks)} runs have not been tried yet.")
+    if campaign.refusals:
+        notes.append(f"{len(campaign.refusals)} points were refused on {campaign.cluster}; `harness plan` says why.")
+    origins = sorted({str(r.conditions.get("dataset_origin")) for r in results} - {"None", "none", "real"})
+    if origins:
+        notes.append(f"Data: {', '.join(origins)} (not the published sets).")
+    if any(r.rate.kind == "within" for r in results):
+        notes.append("Intervals of points with one run come from within that run: the spread between runs is unknown.")
+    return tuple(notes)
+
+
+def pivot_grids(table: pd.DataFrame, campaign: Campaign, row_axis: str, column_axis: str) -> list[Grid]:
+    """images/s with interval, ``row_axis`` down and ``column_axis`` across; a grid for each value of the other axes."""
+    results = [r for r in point_results(table) if r.variant == 0]
+    others = [name for name in series_axes(results, campaign.varied, None) if name not in (row_axis, column_axis)]
+    groups: dict[tuple[Any, ...], list[PointResult]] = {}
+    for result in results:
+        groups.setdefault(tuple(result.axes.get(name) for name in others), []).append(result)
+    ordered = sorted(groups.items(), key=lambda item: sort_key(item[0]))
+    return [
+        _pivot_grid(campaign.name, members, row_axis, column_axis, dict(zip(others, values, strict=True)))
+        for values, members in ordered
+    ]
+
+
+def _pivot_grid(
+    name: str, results: Sequence[PointResult], row_axis: str, column_axis: str, shared: Mapping[str, Any]
+) -> Grid:
+    columns = sorted({r.axes.get(column_axis) for r in results}, key=lambda v: sort_key([v]))
+    cells: dict[tuple[Any, Any], list[str]] = {}
+    for result in results:
+        place = result.axes.get(row_axis), result.axes.get(column_axis)
+        cells.setdefault(place, []).append(_pivot_cell(result))
+    down = sorted({row for row, _ in cells}, key=lambda v: sort_key([v]))
+    rows = [(text(row), *(" / ".join(cells.get((row, column), [DASH])) for column in columns)) for row in down]
+    headers = (f"{row_axis} \\ {column_axis}", *(text(column) for column in columns))
+    notes = ("n: runs; ?: not to be relied on, see `harness check`.",)
+    title = f"{name}: images/s" + (f", {label(shared)}" if shared else "")
+    return Grid(title, headers, tuple(True for _ in headers), tuple(rows), notes)
+
+
+def _pivot_cell(result: PointResult) -> str:
+    if not math.isfinite(result.rate.value):
+        return next(iter(result.states), DASH)
+    doubt = "" if result.trusted else " ?"
+    return f"{with_interval(result.rate)} n={result.runs}{doubt}"

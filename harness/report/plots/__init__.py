@@ -1,0 +1,88 @@
+"""Figures: one file each, with a pure ``data``, a ``draw``, and ``figure`` that joins them or says what is missing."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from harness.errors import UserError
+from harness.files import write_atomically
+from harness.layout import CampaignLayout
+from harness.model.campaign import Campaign
+from harness.report.plots import (
+    rate_against_axis,
+    speedup_against_axis,
+    step_times,
+    style,
+    time_against_axis,
+    time_shares,
+)
+
+FORMATS = ("png", "svg", "pdf")
+DEFAULT_FORMATS = ("png", "svg")
+
+Maker = Callable[[CampaignLayout, pd.DataFrame, Campaign], "Figure | str"]
+
+
+@dataclass(frozen=True)
+class DrawResult:
+    """``files`` written, and ``skipped``: (figure, what its data lack)."""
+
+    files: tuple[Path, ...]
+    skipped: tuple[tuple[str, str], ...]
+
+
+def _step_times(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Figure | str:
+    if not layout.steps_parquet.is_file():
+        return f"no {layout.steps_parquet.name}; run `harness collect {campaign.name}`"
+    return step_times.figure(pd.read_parquet(layout.steps_parquet), table, campaign)
+
+
+MAKERS: dict[str, Maker] = {
+    time_against_axis.NAME: lambda _layout, table, campaign: time_against_axis.figure(table, campaign),
+    rate_against_axis.NAME: lambda _layout, table, campaign: rate_against_axis.figure(table, campaign),
+    speedup_against_axis.NAME: lambda _layout, table, campaign: speedup_against_axis.figure(table, campaign),
+    time_shares.NAME: lambda _layout, table, campaign: time_shares.figure(table, campaign),
+    step_times.NAME: _step_times,
+}
+
+
+def draw_all(
+    layout: CampaignLayout,
+    table: pd.DataFrame,
+    campaign: Campaign,
+    formats: Sequence[str] = DEFAULT_FORMATS,
+    names: Sequence[str] = (),
+) -> DrawResult:
+    """Draw every figure (or those in ``names``) into the campaign's ``plots/``.
+
+    Raises:
+        UserError: for a directory that cannot be written.
+    """
+    files: list[Path] = []
+    skipped: list[tuple[str, str]] = []
+    for name in names or MAKERS:
+        with style.applied():
+            made = MAKERS[name](layout, table, campaign)
+            if isinstance(made, str):
+                skipped.append((name, made))
+                continue
+            files += [_save(made, layout.plots / f"{name}.{form}", form) for form in formats]
+    return DrawResult(tuple(files), tuple(skipped))
+
+
+def _save(figure: Figure, path: Path, form: str) -> Path:
+    buffer = io.BytesIO()
+    # no date inside, so that equal data give equal files
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+    figure.savefig(buffer, format=form, metadata=metadata)
+    try:
+        write_atomically(path, buffer.getvalue())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}; the figures need a writable directory") from None
+    return path

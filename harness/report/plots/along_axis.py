@@ -1,0 +1,153 @@
+"""Data and drawing shared by the figures that follow one axis (cores, workers, threads, nodes)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from harness.analysis.points import point_results
+from harness.analysis.scaling import Series, Step, label, primary_axis, series_along
+from harness.analysis.stats import Estimate
+from harness.model.campaign import Campaign
+from harness.report.plots import style
+
+Value = Callable[[Step], Estimate]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: x, y and its 95 % interval (NaN where unknown); ``doubtful`` marks points not to rely on."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    doubtful: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    title: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What a figure along an axis shows; ``labels`` in one order give each series the same colour in every panel."""
+
+    axis: str
+    panels: tuple[Panel, ...]
+    labels: tuple[str, ...]
+
+
+def curves(table: pd.DataFrame, campaign: Campaign, value: Value) -> Curves | str:
+    """Lines of ``value`` along the primary axis, a panel per workload; a text says what is missing."""
+    results = point_results(table)
+    axis = primary_axis(results, campaign.varied)
+    if axis is None:
+        return "no numeric axis was varied"
+    series = series_along(results, campaign.varied, axis)
+    panels: dict[str, list[Line]] = {}
+    for one in series:
+        line = _line(one, value)
+        if line.x:
+            panels.setdefault(_panel_title(one, series), []).append(line)
+    if not panels:
+        return "no point has such a value yet"
+    labels = dict.fromkeys(line.label for lines in panels.values() for line in lines)
+    return Curves(axis, tuple(Panel(title, tuple(lines)) for title, lines in panels.items()), tuple(labels))
+
+
+def _panel_keys(series: Series) -> Mapping[str, Any]:
+    """What makes a panel: the workload where it varies, otherwise the first of several keys."""
+    if "workload" in series.key:
+        return {"workload": series.key["workload"]}
+    first = next(iter(series.key), None)
+    return {first: series.key[first]} if first is not None and len(series.key) > 1 else {}
+
+
+def _panel_title(series: Series, of: Sequence[Series]) -> str:
+    keys = _panel_keys(series)
+    if keys:
+        return label(keys)
+    base = of[0].steps[0].result.axes
+    return ", ".join(str(base[name]) for name in ("workload", "framework") if name not in of[0].key and base.get(name))
+
+
+def _line(series: Series, value: Value) -> Line:
+    named = {key: v for key, v in series.key.items() if key not in _panel_keys(series)}
+    points = [(step, value(step)) for step in series.steps]
+    points = [(step, estimate) for step, estimate in points if math.isfinite(estimate.value)]
+    return Line(
+        label=label(named) if named else "",
+        x=tuple(step.x for step, _ in points),
+        y=tuple(e.value for _, e in points),
+        low=tuple(e.low if e.known else math.nan for _, e in points),
+        high=tuple(e.high if e.known else math.nan for _, e in points),
+        doubtful=tuple(not step.result.trusted for step, _ in points),
+    )
+
+
+def draw_panel(ax: Axes, data: Curves, panel: Panel) -> None:
+    """Lines with interval bars; doubtful points are hollow."""
+    width = _offset(data, panel)
+    for line in panel.lines:
+        index = data.labels.index(line.label)
+        look = style.series_style(index)
+        x = [value + width * (panel.lines.index(line) - (len(panel.lines) - 1) / 2) for value in line.x]
+        down = [0.0 if math.isnan(low) else max(y - low, 0.0) for y, low in zip(line.y, line.low, strict=True)]
+        up = [0.0 if math.isnan(high) else max(high - y, 0.0) for y, high in zip(line.y, line.high, strict=True)]
+        ax.errorbar(x, line.y, yerr=[down, up], label=style.wrapped(line.label), zorder=3, **look)
+        hollow = [(a, b) for a, b, doubt in zip(x, line.y, line.doubtful, strict=True) if doubt]
+        if hollow:
+            ax.plot(*zip(*hollow, strict=True), look["marker"], color=look["color"], markerfacecolor="white", zorder=4)
+    style.integer_ticks(ax, [x for line in panel.lines for x in line.x])
+    ax.set_title(style.wrapped(panel.title, 44))
+    ax.set_xlabel(style.named(data.axis))
+
+
+def _offset(data: Curves, panel: Panel) -> float:
+    """A small shift between lines so that their bars do not hide each other; none on logarithmic axes."""
+    xs = sorted({x for line in panel.lines for x in line.x})
+    if len(xs) < 2 or len(panel.lines) < 2 or xs[-1] / max(xs[0], 1e-9) >= 8:
+        return 0.0
+    step = min(b - a for a, b in zip(xs, xs[1:], strict=False))
+    return 0.12 * step / len(panel.lines)
+
+
+def draw_all_panels(data: Curves, ylabel: str, from_zero: bool = True) -> Figure:
+    """The whole figure: a panel each, one legend, a note where hollow markers need it."""
+    figure, axes = style.panels(len(data.panels))
+    for ax, panel in zip(axes, data.panels, strict=True):
+        draw_panel(ax, data, panel)
+        ax.set_ylabel(ylabel)
+        if from_zero:
+            ax.set_ylim(bottom=0)
+    finish(figure, axes, data)
+    return figure
+
+
+def finish(figure: Figure, axes: Sequence[Axes], data: Curves) -> None:
+    """Legend below the panels, and what bars and hollow markers mean."""
+    handles: dict[str, Any] = {}
+    for ax in axes:
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(name, handle)
+    named = {name: handle for name, handle in handles.items() if name}
+    if named and len(named) <= style.MOST_NAMED:
+        columns = max(1, min(len(named), 3 * len(axes[:3]) // 2))
+        figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=columns)
+    lines = [line for panel in data.panels for line in panel.lines]
+    note = "bars: 95 % interval" if any(math.isfinite(v) for line in lines for v in line.low) else "no interval known"
+    if any(d for line in lines for d in line.doubtful):
+        note += "; hollow: do not rely on it (see `harness check`)"
+    if len(named) > style.MOST_NAMED:
+        note += f"; {len(named)} series, see the table for their names"
+    figure.suptitle(note, fontsize=8, color=style.GREY, x=0.99, ha="right")

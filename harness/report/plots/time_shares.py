@@ -1,0 +1,71 @@
+"""Where a step's time goes: waiting for data, copying, computing, exchanging gradients, and what none of them is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from harness.analysis.points import plain, sort_key
+from harness.analysis.scaling import label
+from harness.model.campaign import Campaign
+from harness.report.plots import style
+
+NAME = "where-time-goes"
+PARTS = ("compute", "exchange", "copy", "wait", "other")
+_COLOURS = {"compute": "#009E73", "exchange": "#56B4E9", "copy": "#E69F00", "wait": "#D55E00", "other": "#bbbbbb"}
+MOST_BARS = 40
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Milliseconds per step of each part, mean over the repeats of a point."""
+
+    label: str
+    milliseconds: dict[str, float]
+
+
+def data(table: pd.DataFrame, campaign: Campaign) -> list[Bar] | str:
+    """A bar per measured point, or what is missing."""
+    counted = table["counts"].fillna(False).astype(bool) & table["step_mean_s"].notna() & table["compute_share"].notna()
+    runs = table[counted & (table["state"] == "SUCCEEDED")]
+    if runs.empty:
+        return "no run with step times"
+    found = []
+    for _, group in runs.groupby("point_id"):
+        names = {name: plain(group.iloc[0][name]) for name in campaign.varied}
+        found.append((sort_key(names.values()), _bar(group, label({k: v for k, v in names.items() if v is not None}))))
+    bars = [bar for _, bar in sorted(found, key=lambda item: item[0])]
+    return bars[:: -(-len(bars) // MOST_BARS)]
+
+
+def _bar(group: pd.DataFrame, name: str) -> Bar:
+    step_ms = group["step_mean_s"].to_numpy(float) * 1000
+    parts = {part: float(np.mean(group[f"{part}_share"].to_numpy(float) * step_ms)) for part in PARTS[:-1]}
+    parts["other"] = max(float(np.mean(step_ms)) - sum(parts.values()), 0.0)
+    return Bar(name, parts)
+
+
+def draw(bars: list[Bar]) -> Figure:
+    """Horizontal stacked bars, the first point on top."""
+    figure = Figure(figsize=(8, 1.4 + 0.38 * len(bars)), layout="constrained")
+    ax = figure.subplots()
+    position = np.arange(len(bars))[::-1]
+    left = np.zeros(len(bars))
+    for part in PARTS:
+        width = np.array([bar.milliseconds[part] for bar in bars])
+        if width.any():
+            ax.barh(position, width, left=left, color=_COLOURS[part], label=part, height=0.7, edgecolor="white")
+        left += width
+    ax.set_yticks(position, [style.wrapped(bar.label, 48) for bar in bars], fontsize=8.5)
+    ax.set_xlabel("mean step time in the steady window, ms")
+    ax.grid(axis="y", visible=False)
+    figure.legend(loc="outside upper center", ncols=len(PARTS))
+    return figure
+
+
+def figure(table: pd.DataFrame, campaign: Campaign) -> Figure | str:
+    found = data(table, campaign)
+    return found if isinstance(found, str) else draw(found)

@@ -1,0 +1,179 @@
+"""What a campaign found, in sentences, and what to run next. Claims only what its intervals and findings allow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pandas as pd
+
+from harness.analysis import stats
+from harness.analysis.points import PointResult, point_results
+from harness.analysis.scaling import RESOURCES, Series, Step, label, primary_axis, series_along, series_axes
+from harness.model.campaign import Campaign
+from harness.report.grid import text
+from harness.report.numbers import with_interval
+
+#: Efficiency of the largest point above which a larger one is worth a run.
+WORTH_MORE = 0.7
+
+
+def summary(table: pd.DataFrame, campaign: Campaign) -> list[str]:
+    """Sentences: what was found, what is doubtful, what to run next."""
+    results = [r for r in point_results(table) if r.variant == 0]
+    measured = [r for r in results if r.runs]
+    if not measured:
+        return [f"Nothing was measured: {_states(results) or 'no run has been tried'}.", *_next(results, [], campaign)]
+    axis = primary_axis(measured, campaign.varied)
+    series = series_along(measured, campaign.varied, axis) if axis else []
+    sentences = [_series_sentence(one, campaign) for one in series if len(one.steps) > 1]
+    if not sentences:
+        sentences = [_plain_sentence(r, campaign) for r in measured]
+    sentences += _contrasts(measured, campaign, axis)
+    sentences += _doubts(measured)
+    if broken := _states([r for r in results if not r.runs]):
+        sentences.append(f"Not measured: {broken}.")
+    return sentences + _next(results, series, campaign)
+
+
+def _name(result: PointResult, campaign: Campaign) -> str:
+    keys = series_axes([result], campaign.varied, None) or ["workload", "framework"]
+    return _of({key: result.axes.get(key) for key in keys if result.axes.get(key) is not None})
+
+
+def _of(key: dict[str, object]) -> str:
+    """``resnet20_cifar10 in torch, workers 4``."""
+    workload, framework = key.get("workload"), key.get("framework")
+    rest = {k: v for k, v in key.items() if k not in ("workload", "framework")}
+    head = " in ".join(str(v) for v in (workload, framework) if v not in (None, "none"))
+    return ", ".join(part for part in (head, label(rest) if rest else "") if part)
+
+
+def _series_sentence(series: Series, campaign: Campaign) -> str:
+    base, last = series.steps[0], series.steps[-1]
+    unit = series.axis.removeprefix("options.").replace("_", " ")
+    subject = _of(dict(series.key)) or _of({k: base.result.axes.get(k) for k in ("workload", "framework")})
+    doubted = [step for step in (base, last) if not step.result.trusted]
+    claim = f"{unit} {text(base.x)} → {text(last.x)} gives {with_interval(last.speedup)} times the images/s"
+    if doubted:
+        return f"{subject}: {claim}, but do not rely on it: {_why_doubtful(doubted)}."
+    if not last.speedup.known:
+        return f"{subject}: {claim}; no interval can be given from {_runs(base, last)}."
+    if not last.speedup.differs_from(1.0):
+        return f"{subject}: {claim}: not resolvable from {_runs(base, last)}.{_needed(base, last)}"
+    return f"{subject}: {claim} ({_runs(base, last)}){_efficiency(series, last)}{_best(series, last)}."
+
+
+def _runs(base: Step, last: Step) -> str:
+    few = min(base.result.runs, last.result.runs)
+    if few == 1:
+        return "one run each, so the spread between runs is unknown"
+    return f"{few} runs each" if base.result.runs == last.result.runs else f"{few} runs or more each"
+
+
+def _needed(base: Step, last: Step) -> str:
+    runs = min(base.result.runs, last.result.runs)
+    more = stats.repeats_to_resolve(last.speedup, runs)
+    return (
+        f" With this spread, {more} repeats would tell." if more else " The difference is too small to be told apart."
+    )
+
+
+def _efficiency(series: Series, last: Step) -> str:
+    return f", efficiency {last.efficiency:.0%}" if series.axis in RESOURCES and len(series.steps) > 1 else ""
+
+
+def _best(series: Series, last: Step) -> str:
+    best = max(series.steps, key=lambda step: step.result.rate.value)
+    drop = stats.ratio(best.result.rate, last.result.rate)
+    if best is last or not drop.differs_from(1.0):
+        return ""
+    return f"; the best is {text(best.x)}, {with_interval(drop)} times as fast as {text(last.x)}"
+
+
+def _plain_sentence(result: PointResult, campaign: Campaign) -> str:
+    axes = [name for name in campaign.varied if result.axes.get(name) is not None] or ["workload", "framework"]
+    subject = _of({name: result.axes.get(name) for name in axes})
+    doubt = "" if result.trusted else f", but do not rely on it: {_why([result])}"
+    return f"{subject}: {with_interval(result.rate)} images/s from {result.runs} run{'s' * (result.runs > 1)}{doubt}."
+
+
+def _contrasts(measured: Sequence[PointResult], campaign: Campaign, axis: str | None) -> list[str]:
+    """TensorFlow against torch and the like, where all else is equal, at the largest value of the primary axis."""
+    if "framework" not in series_axes(measured, campaign.varied, axis):
+        return []
+    others = [name for name in campaign.varied if name not in ("framework",)]
+    groups: dict[tuple[object, ...], list[PointResult]] = {}
+    for result in measured:
+        groups.setdefault(tuple(result.axes.get(name) for name in others), []).append(result)
+    top = max((r.axes[axis] for r in measured), default=None) if axis else None
+    sentences = []
+    for values, group in groups.items():
+        shared = dict(zip(others, values, strict=True))
+        if len(group) != 2 or (axis and shared.get(axis) != top):
+            continue
+        fast, slow = sorted(group, key=lambda r: r.rate.value, reverse=True)
+        quotient = stats.ratio(fast.rate, slow.rate)
+        if fast.trusted and slow.trusted and quotient.differs_from(1.0):
+            where = _of({k: v for k, v in shared.items() if k in series_axes(measured, campaign.varied, None)})
+            pair = f"{fast.axes['framework']} is {with_interval(quotient)} times as fast as {slow.axes['framework']}"
+            sentences.append(f"{where}: {pair}.")
+    return sentences
+
+
+def _why_doubtful(steps: Sequence[Step]) -> str:
+    return _why([step.result for step in steps])
+
+
+def _why(results: Sequence[PointResult]) -> str:
+    reasons = [f.message for r in results for f in r.findings if f.severity != "info"]
+    return "; ".join(dict.fromkeys(reasons)) or "not every run was steady"
+
+
+def _doubts(measured: Sequence[PointResult]) -> list[str]:
+    unsteady = [r for r in measured if r.unsteady]
+    drained = [r for r in measured if any(f.code == "buffer_drain" for f in r.findings)]
+    waiting = [r for r in measured if any(f.code == "pipeline_bound" for f in r.findings)]
+    sentences = []
+    if unsteady:
+        sentences.append(
+            f"{_points(unsteady, measured)} did not reach a steady state; nothing is recommended from them."
+        )
+    if drained:
+        sentences.append(
+            f"{_points(drained, measured)} drained a buffer filled during start-up; "
+            "the rates given are those after the drain."
+        )
+    if waiting:
+        sentences.append(f"{_points(waiting, measured)} waited for data: there the input pipeline limits training.")
+    return sentences
+
+
+def _points(some: Sequence[PointResult], of: Sequence[PointResult]) -> str:
+    return f"{len(some)} of {len(of)} points"
+
+
+def _states(results: Sequence[PointResult]) -> str:
+    counts = Counter(state for result in results for state, n in result.states.items() for _ in range(n))
+    return ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))
+
+
+def _next(results: Sequence[PointResult], series: Sequence[Series], campaign: Campaign) -> list[str]:
+    """The most useful next run, first things first."""
+    failed = [r for r in results if any(state in r.states for state in ("FAILED", "LOST", "TIMED_OUT"))]
+    if failed:
+        return [f"Next: see why with `harness check {campaign.name}`, then `harness retry {campaign.name}`."]
+    if any(r.unsteady for r in results):
+        return ["Next: give the sweep more timed steps (`steps: {timed: …}`), so that all points become steady."]
+    unresolved = [s for s in series if len(s.steps) > 1 and not s.steps[-1].speedup.differs_from(1.0)]
+    few = min((r.runs for r in results if r.runs), default=0)
+    if few and few < 3 and (unresolved or few == 1):
+        return [f"Next: repeat (`repeats: {max(3, few + 2)}` in the sweep); what is measured already is kept."]
+    growing = [s for s in series if s.axis in RESOURCES and len(s.steps) > 1 and s.steps[-1].efficiency > WORTH_MORE]
+    if growing:
+        top = max(step.x for one in growing for step in one.steps)
+        unit = growing[0].axis.replace("_", " ")
+        return [f"Next: try more than {text(top)} {unit}: {len(growing)} of {len(series)} series still scale there."]
+    if any(f.code == "pipeline_bound" for r in results for f in r.findings):
+        return ["Next: vary workers, parallel_threads or prefetch, since training waits for data."]
+    return []
