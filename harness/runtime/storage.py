@@ -140,7 +140,7 @@ def resident(path: Path) -> tuple[int, int] | None:
     status = path.stat()
     if not status.st_size:
         return 0, 0
-    if status.st_uid != os.geteuid() and not os.access(path, os.W_OK):
+    if status.st_uid != os.geteuid() and not os.access(path, os.W_OK, effective_ids=True):
         return None
     pages = -(-status.st_size // mmap.PAGESIZE)
     vector = (c_ubyte * pages)()

@@ -153,7 +153,12 @@ def test_every_step_is_as_simulated(
         "straggler_s": 0.055,
     }
     records = replayed(
-        tmp_path_factory.mktemp("replay"), 30, workers=workers, prefetch=prefetch, batch_interval=interval, options=options
+        tmp_path_factory.mktemp("replay"),
+        30,
+        workers=workers,
+        prefetch=prefetch,
+        batch_interval=interval,
+        options=options,
     )
     truth = simulate(
         lambda i: produce[i % len(produce)] + (55 if every and (i + 1) % every == 0 else 0),

@@ -1,0 +1,52 @@
+"""Which GPU a rank gets, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import UserError
+from harness.model.axes import Axes
+from harness.runtime.devices import check_precision, gpu_index
+from harness.runtime.interfaces import Ranks
+
+
+def place(local_rank: int, local_world: int, gpus_per_rank: int, visible: int) -> int | None:
+    axes = Axes(workload="dcgan_mnist", gpus_per_rank=gpus_per_rank, ranks_per_node=local_world)
+    return gpu_index(axes, Ranks(local_rank, local_world, local_rank, local_world, "n1"), visible, "torch")
+
+
+@pytest.mark.parametrize(
+    ("local_rank", "local_world", "gpus_per_rank", "visible", "expected"),
+    [
+        (0, 1, 0, 4, None),
+        (0, 1, 1, 1, 0),
+        (0, 1, 1, 4, 0),
+        (3, 4, 1, 4, 3),
+        (3, 4, 1, 1, 0),  # the launcher gave each rank its own
+    ],
+)
+def test_index(local_rank, local_world, gpus_per_rank, visible, expected):
+    assert place(local_rank, local_world, gpus_per_rank, visible) == expected
+
+
+@pytest.mark.parametrize(("local_rank", "local_world", "visible"), [(0, 1, 0), (2, 4, 2), (1, 2, 0)])
+def test_no_gpu_left(local_rank, local_world, visible):
+    with pytest.raises(UserError, match=rf"local rank {local_rank} of {local_world} on n1 needs a GPU.*sees {visible}"):
+        place(local_rank, local_world, 1, visible)
+
+
+def test_several_gpus_for_a_rank():
+    with pytest.raises(UserError, match="gpus_per_rank: 1 and ranks_per_node: 4"):
+        place(0, 2, 2, 4)
+
+
+@pytest.mark.parametrize("precision", ["tf32", "fp16"])
+def test_precision_of_gpus(precision):
+    check_precision(precision, on_gpu=True)
+    with pytest.raises(UserError, match=f"{precision} needs a GPU"):
+        check_precision(precision, on_gpu=False)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_precision_of_cpus(precision):
+    check_precision(precision, on_gpu=False)

@@ -1,0 +1,83 @@
+"""Signals, in a process of its own."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runtime_support import clean_environment, events, of_kind
+
+BODY = """
+import signal, sys, time, ctypes
+from pathlib import Path
+from harness.runtime.clock import SystemClock
+from harness.runtime.events import EventWriter
+from harness.runtime.termination import Terminated, Watchdog
+
+writer = EventWriter(Path(sys.argv[1]) / "events.r0.jsonl", SystemClock())
+writer.step(0, (0.0, 0.1, 0.0, 0.0, 0.1, 0.0, 4, 4, None), 1.0)
+writer.step(1, (0.1, 0.2, 0.0, 0.0, 0.1, 0.0, 4, 4, None), 1.0)
+code = 0
+ready = lambda: print("ready", flush=True)
+with Watchdog(writer, lambda: {"steps": 2}) as watchdog:
+    try:
+        try:
+            WAIT
+        finally:
+            watchdog.settle()
+    except Terminated as stop:
+        code = stop.exit_code
+        writer.error(stop)
+    AFTER
+    writer.end(ok=not code, steps=2)
+sys.exit(code)
+"""
+
+
+def stopped(tmp_path: Path, number: signal.Signals, wait: str, after: str = "pass", times: int = 1) -> int:
+    code = BODY.replace("WAIT", wait).replace("AFTER", after)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, env=clean_environment()
+    )
+    with child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        for _ in range(times):
+            child.send_signal(number)
+        return child.wait(timeout=30)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_what_was_measured_is_written(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    assert stopped(tmp_path, number, "ready(); time.sleep(60)") == code
+    records = events(tmp_path)
+    assert [record["event"] for record in records] == ["steps", "loss", "steps", "loss", "error", "run_end"]
+    assert of_kind(records, "error")[0]["message"] == f"told to stop by {number.name}"
+    assert records[-1] | {"t_s": 0} == {"event": "run_end", "t_s": 0, "ok": False, "steps": 2}
+
+
+def test_a_main_thread_inside_a_c_call_does_not_hold_the_evidence_back(tmp_path: Path) -> None:
+    """A semaphore that nobody posts, waited for in C and resumed after signals: a collective without its peers."""
+    wait = (
+        "library = ctypes.CDLL(None); semaphore = ctypes.create_string_buffer(32); "
+        "library.sem_init(semaphore, 0, 0); signal.siginterrupt(signal.SIGTERM, False); "
+        "ready(); library.sem_wait(semaphore)"
+    )
+    assert stopped(tmp_path, signal.SIGTERM, wait) == 143
+    error, end = events(tmp_path)[-2:]
+    assert (error["message"], end["ok"], end["steps"]) == ("told to stop by SIGTERM", False, 2)
+    assert "File" not in error["traceback"]  # not raised in the main thread, which is still waiting
+
+
+def test_a_second_signal_does_not_cut_the_first_ones_evidence(tmp_path: Path) -> None:
+    assert stopped(tmp_path, signal.SIGTERM, "ready(); time.sleep(60)", after="time.sleep(0.1)", times=5) == 143
+    assert [record["event"] for record in events(tmp_path)].count("run_end") == 1
+
+
+def test_a_signal_while_closing_leaves_a_finished_run_finished(tmp_path: Path) -> None:
+    after = "ready(); time.sleep(0.2)"
+    assert stopped(tmp_path, signal.SIGTERM, "pass", after) == 0
+    assert events(tmp_path)[-1]["ok"] is True
