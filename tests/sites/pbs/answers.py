@@ -164,7 +164,7 @@ def as_json(jobs: Mapping[str, Attributes], style: str = "new") -> str:
     if jobs:
         document["Jobs"] = jobs
     if style == "old":
-        return _old(document, 1)
+        return _old(document, 1) + "\n"
     return _new(document, 1) + "\n"
 
 
@@ -198,7 +198,7 @@ def _old(value: object, depth: int) -> str:
         inner = ",\n".join(f'{pad}"{k}":{_old(v, depth + 1)}' for k, v in cells)
         return "{\n" + inner + "\n" + "    " * (depth - 1) + "}"
     text = str(value)
-    if isinstance(value, int) or re.fullmatch(r"-?(0|[1-9]\d*)\.?(\d*)|nan|true|false", text):
+    if isinstance(value, int) or re.fullmatch(r"-?(0|[1-9]\d*)(\.\d*)?|nan|true|false", text):
         return text
     return '"' + text.replace('"', '\\"') + '"'
 

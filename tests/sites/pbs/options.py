@@ -73,11 +73,11 @@ def from_script(text: str) -> Request:
 def _directive(request: Request, text: str) -> None:
     try:
         options, operands = getopt.gnu_getopt(shlex.split(text), LETTERS)
+        if ("-X", "") in options:
+            raise Rejected(f"DISPLAY not set\nqsub: directive error: {text} \n", 1)
         if operands or not options:
             raise ValueError(text)
         for option, value in options:
-            if option == "-X":
-                raise Rejected(f"DISPLAY not set\nqsub: directive error: {text} \n", 1)
             _take(request, option[1:], value)
     except (ValueError, getopt.GetoptError):
         raise Rejected(f"directive error: {text} \n", 1) from None

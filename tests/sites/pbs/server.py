@@ -64,6 +64,8 @@ class Server:
         except Rejected as refusal:
             text = refusal.message.rstrip("\n") if command != "qsub" else refusal.message
             reply = Reply("", f"{command}: {text}".rstrip("\n") + "\n", refusal.returncode)
+        if reply.send_stdin:
+            return reply
         if hang := self.fault("hang_after", command):
             reply.delay_s = hang["seconds"]
         if self.fault("client_killed", command):
