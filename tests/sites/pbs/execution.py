@@ -84,9 +84,7 @@ def _temporary(host: Host, job: Job, unit: Unit) -> Path:
 
 def _hostname(host: Host, unit: Unit) -> list[str]:
     """A UTS namespace named like the node, so that the nodefile's first line means this host."""
-    if not host.own_hostnames:
-        return []
-    return ["unshare", "--uts", "sh", "-c", 'hostname "$1"; shift; exec "$@"', "sh", unit.nodes[0].name]
+    return processes.named_host(unit.nodes[0].name) if host.own_hostnames else []
 
 
 def _umask(job: Job) -> int:

@@ -50,6 +50,7 @@ class FakePbs:
         self.home.mkdir(exist_ok=True)
         for command in COMMANDS:
             self._launcher(command)
+        self._remote_shell()
         self.settings.save(self.base / "settings.json")
         with (self.base / "log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -68,6 +69,15 @@ class FakePbs:
         words = [sys.executable, "-S", "-m", "sites.pbs.client", str(self.base), command]
         path = self.bin / command
         path.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(TESTS))} exec {shlex.join(words)} "$@"\n')
+        path.chmod(0o755)
+
+    def _remote_shell(self) -> None:
+        """``pbs_tmrsh HOST COMMAND…``, which Open MPI takes as plm_rsh_agent: here every host is this machine."""
+        path = self.bin / "pbs_tmrsh"
+        words = processes.named_host("HOST") if self.settings.own_hostnames else ["env"]
+        path.write_text(
+            "#!/bin/sh\nhost=$1; shift\nexec " + shlex.join(words).replace("HOST", '"$host"') + ' sh -c "$*"\n'
+        )
         path.chmod(0o755)
 
     def stop(self) -> None:
@@ -155,6 +165,7 @@ def fake_pbs(**settings: Any) -> Iterator[FakePbs]:
     """A running fake PBS, certain to be stopped: by this manager, or by a guardian if this process is killed."""
     base = Path(tempfile.mkdtemp(prefix="pbs-", dir="/tmp"))
     settings.setdefault("path", os.environ.get("PATH", "/usr/bin:/bin"))
+    settings.setdefault("own_hostnames", processes.can_name_hosts())
     site = FakePbs(base, Settings(**settings))
     stop = [sys.executable, "-m", "sites.pbs.site", str(base)]
     guardian = processes.guard(stop, {**os.environ, "PYTHONPATH": str(TESTS)})

@@ -111,10 +111,7 @@ class PrivateSlurm:
 
     def _namespace(self, node: str) -> list[str]:
         """A UTS namespace in which ``hostname`` is the node's, as Open MPI 4 and per-node evidence want it."""
-        if not self.own_hostnames:
-            return []
-        rights = [] if os.getuid() == 0 else ["--map-current-user", "--keep-caps"]
-        return ["unshare", "--uts", *rights, "sh", "-c", 'hostname "$1"; shift; exec "$@"', "sh", node]
+        return processes.named_host(node) if self.own_hostnames else []
 
     def _wait_idle(self) -> None:
         def idle() -> bool:
