@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -20,7 +19,6 @@ from harness.jobs.ledger import read_statuses
 from harness.jobs.session import for_concurrency, opened
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign, Task
-from harness.model.cluster import Cluster
 from harness.model.evidence import read_exit
 from harness.model.job import JobState
 from harness.model.ledger import AttemptKey, AttemptStatus
@@ -115,12 +113,16 @@ def announce(driver: Driver, tasks: Sequence[Task], missing: Sequence[Task]) -> 
 
 
 def _cost(driver: Driver, missing: Sequence[Task]) -> str:
-    """From earlier runs where there are any, else the walltimes."""
+    """From earlier runs of the same points where most were run before, else from the time limits."""
     campaign, layout = driver.workshop.campaign, driver.workshop.layout
-    lasted = [_lasted_s(layout, key) for key, s in driver.ledger.statuses.items() if s.state is JobState.SUCCEEDED]
-    known = [seconds for seconds in lasted if seconds is not None]
+    lasted_s = {
+        key.point_id: _lasted_s(layout, key)
+        for key, status in driver.ledger.statuses.items()
+        if status.state is JobState.SUCCEEDED
+    }
+    known = [seconds for task in missing if (seconds := lasted_s.get(task.point_id))]
     together = min(driver.limit, len(missing)) if driver.site.is_local else 1
-    if known:
+    if len(known) * 2 >= len(missing):
         return f"about {clock_text(sum(known) / len(known) * len(missing) / together)} by earlier runs"
     most_s = sum(campaign.points[task.point_id].placement.walltime_s for task in missing)
     return f"at most {clock_text(most_s / together)} by their time limits"
@@ -135,11 +137,3 @@ def show_refusals(campaign: Campaign, console: Console) -> None:
     """Points that cannot run here, by reason."""
     for reason, count in Counter(refusal.reason for refusal in campaign.refusals).most_common():
         console.print(f"[yellow]refused[/]  {count} points: {escape(reason)}", soft_wrap=True)
-
-
-def stored(directory: Path) -> tuple[CampaignLayout, Campaign, Cluster]:
-    """A campaign as it lies on disk."""
-    from harness.jobs.campaign import load_campaign, read_cluster
-
-    layout = CampaignLayout(directory)
-    return layout, load_campaign(layout), read_cluster(layout.cluster)

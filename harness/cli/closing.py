@@ -12,7 +12,7 @@ REPORT_LIBRARIES = {"matplotlib", "numpy", "pandas", "plotly", "pyarrow", "scipy
 
 
 def close(layout: CampaignLayout, console: Console) -> list[Path]:
-    """Collect, tabulate, plot and summarise; returns the files made. A login node may lack the libraries: it says so."""
+    """Collect, tabulate, plot and summarise; returns the files made. Says so where the libraries for it are missing."""
     try:
         return _report(layout, console)
     except ModuleNotFoundError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -47,7 +48,7 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        return self.interrupted or (1 if self.bad or self.untried else 0)
+        return self.interrupted or (1 if self.bad else 0)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -77,16 +78,27 @@ def deciding(attempts: Sequence[Latest]) -> Latest:
     return (succeeded or list(attempts))[-1]
 
 
+def finish(outcome: Outcome, console: Console, as_json: bool) -> int:
+    """Say how it ended, as text and where asked as JSON on stdout; returns the exit code that says so too."""
+    show(outcome, console)
+    if as_json:
+        print(json.dumps(outcome.as_json(), ensure_ascii=False))
+    return outcome.exit_code
+
+
 def show(outcome: Outcome, console: Console) -> None:
-    """Counts, the failures with their last words, and the next step."""
-    for key, status in outcome.bad[:SHOWN_FAILURES]:
+    """The failures with their last words, then the counts."""
+    bad = [] if outcome.interrupted else outcome.bad
+    for key, status in bad[:SHOWN_FAILURES]:
         _show_failure(outcome, key, status, console)
-    if len(outcome.bad) > SHOWN_FAILURES:
-        console.print(f"… and {len(outcome.bad) - SHOWN_FAILURES} more; see `harness status {outcome.campaign.name}`")
-    console.print(_summary(outcome), soft_wrap=True)
+    if len(bad) > SHOWN_FAILURES:
+        console.print(f"… and {len(bad) - SHOWN_FAILURES} more; see `harness status {outcome.campaign.name}`")
+    console.print(summary(outcome), soft_wrap=True)
 
 
-def _summary(outcome: Outcome) -> str:
+def summary(outcome: Outcome) -> str:
+    """Counts by state, with markup, and where the evidence lies."""
+    """Counts by state, with markup, and where the evidence lies."""
     words = [
         f"[{COLOURS.get(state, 'cyan')}]{count} {state.value.lower().replace('_', ' ')}[/]"
         for state, count in sorted(outcome.counts.items(), key=lambda item: list(JobState).index(item[0]))

@@ -53,12 +53,8 @@ class RunProgress:
         self._console, self._campaign, self._layout = console, campaign, layout
         self._total, self._done = len(wanted), 0
         self._begin_s = time.monotonic()
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(30),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}"),
-        )
+        left = TextColumn("{task.fields[left]}")
+        columns = (TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn(), left)
         self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._bar_task = self._bar.add_task("waiting", total=self._total, left="")
 

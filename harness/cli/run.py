@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from harness.cli.campaign_options import jobs_option, retries_option
 from harness.cli.options import SweepChoice, sweep_options
-
-if TYPE_CHECKING:
-    from harness.cli.outcome import Outcome
 
 EPILOG = """\b
 Examples:
@@ -27,15 +23,8 @@ Exit codes: 0 all runs succeeded, 1 some failed, 2 bad input or something is mis
 @click.command(epilog=EPILOG)
 @sweep_options
 @click.option("--fresh", is_flag=True, help="Measure everything again; earlier results are kept beside the new ones.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Jobs at a time; default: 1 here, the queue's limit elsewhere.",
-)
-@click.option(
-    "--retries", type=click.IntRange(min=0), default=0, metavar="N", help="New attempts of what fails; default 0."
-)
+@jobs_option
+@retries_option
 @click.option("--report/--no-report", "with_report", default=True, help="Table, plots and findings at the end.")
 @click.option("--json", "as_json", is_flag=True, help="The outcome as JSON on stdout; progress goes to stderr.")
 @click.pass_context
@@ -52,6 +41,7 @@ def run(
     from rich.console import Console
 
     from harness.cli.campaign_run import Wishes, run_sweep
+    from harness.cli.outcome import finish
 
     console = Console(stderr=as_json, highlight=False)
     outcome = run_sweep(choice, Wishes(fresh=fresh, jobs=jobs, retries=retries), console)
@@ -59,19 +49,4 @@ def run(
         from harness.cli.closing import close
 
         outcome.files = close(outcome.layout, console)
-    finish(context, outcome, console, as_json)
-
-
-def finish(context: click.Context, outcome: Outcome, console: object, as_json: bool) -> None:
-    """Say how it ended, and leave with the exit code that says so too."""
-    from rich.console import Console
-
-    from harness.cli.outcome import show
-
-    assert isinstance(console, Console)
-    show(outcome, console)
-    if as_json:
-        import json
-
-        click.echo(json.dumps(outcome.as_json(), ensure_ascii=False))
-    context.exit(outcome.exit_code)
+    context.exit(finish(outcome, console, as_json))

@@ -64,11 +64,7 @@ class Workshop:
 
     def verdict(self, key: AttemptKey, told: JobState | None = None) -> Verdict | None:
         """The verdict on the evidence of an attempt, None while there is none."""
-        point = self.campaign.points.get(key.point_id)
-        if point is None:
-            return None
-        placement = point.placement
-        return judge(gather(self.paths(key), placement.ranks), placement.walltime_s, told)
+        return verdict_on(self.campaign, self.layout, key, told)
 
     def on_disk(self) -> Iterator[AttemptKey]:
         """The attempts of this campaign's tasks that have a directory, whatever the ledger says."""
@@ -79,6 +75,17 @@ class Workshop:
         for path in (self.layout.runs / task.point_id).glob(f"r{task.repeat}a*"):
             if (number := path.name.partition("a")[2]).isdigit():
                 yield AttemptKey(task.point_id, task.repeat, int(number))
+
+
+def verdict_on(
+    campaign: Campaign, layout: CampaignLayout, key: AttemptKey, told: JobState | None = None
+) -> Verdict | None:
+    """The verdict on the evidence of an attempt, None while there is none; ``told``: what the scheduler says."""
+    point = campaign.points.get(key.point_id)
+    if point is None:
+        return None
+    placement = point.placement
+    return judge(gather(layout.attempt(*key), placement.ranks), placement.walltime_s, told)
 
 
 def fence(paths: AttemptLayout) -> bool:

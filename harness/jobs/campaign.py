@@ -97,10 +97,19 @@ def _varied(old: Campaign, planned: Campaign, kept: list[PlannedPoint]) -> tuple
     """Axes that vary in the plan, in the kept points, or between the two where each holds one value of its own."""
     if not kept:
         return planned.varied
-    between = [name for name in Axes.model_fields if _differs(name, list(planned.points.values()), kept)]
+    these, those = ([_flat(point.axes) for point in points] for points in (list(planned.points.values()), kept))
+    names = dict.fromkeys(name for values in (*these, *those) for name in values)
+    between = [name for name in names if _differs(name, these, those)]
     return tuple(dict.fromkeys([*planned.varied, *old.varied, *between]))
 
 
-def _differs(name: str, these: list[PlannedPoint], those: list[PlannedPoint]) -> bool:
-    here, there = ({str(getattr(point.axes, name)) for point in points} for points in (these, those))
+def _flat(axes: Axes) -> dict[str, str]:
+    """Axis → value as text, the options under dotted names."""
+    values = axes.model_dump()
+    options = {f"options.{name}": value for name, value in values.pop("options").items()}
+    return {name: str(value) for name, value in (values | options).items()}
+
+
+def _differs(name: str, these: list[dict[str, str]], those: list[dict[str, str]]) -> bool:
+    here, there = ({values.get(name) for values in points} for points in (these, those))
     return len(here) == len(there) == 1 and here != there

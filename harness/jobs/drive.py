@@ -103,7 +103,7 @@ class Driver:
             self.look()
             self.submit_some()
             if self._pending or self.watcher.active():
-                self._pause()
+                self.pause()
 
     def submit_all(self, tasks: Sequence[Task]) -> None:
         """Submit these tasks without following them; waits only where the scheduler or the limit has no room."""
@@ -112,7 +112,7 @@ class Driver:
             self.submit_some()
             if self._pending:
                 self.look()
-                self._pause()
+                self.pause()
 
     def submit_some(self) -> None:
         """Submit as many pending tasks as there is room for."""
@@ -144,7 +144,7 @@ class Driver:
             self.watcher.hurry()
             self.look()
 
-    def _pause(self) -> None:
+    def pause(self) -> None:
         """One tick, cut short when a stop is asked for."""
         end = self.clock() + self.tick_s
         while not self.stop.wanted and (left := end - self.clock()) > 0:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from harness.jobs.schedulers.interface import Answer
 
@@ -41,6 +42,12 @@ def run(argv: Sequence[str], timeout_s: float = TIMEOUT_S, added: Mapping[str, s
         out, err = process.communicate()
         return Answer(None, _text(out), _text(err))
     return Answer(process.returncode, _text(out), _text(err))
+
+
+def start_detached(argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start a process that outlives us and our terminal; what it says is appended to ``log``."""
+    with log.open("ab") as stream:
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True)
 
 
 def _text(data: bytes) -> str:

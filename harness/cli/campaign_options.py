@@ -1,0 +1,52 @@
+"""What the verbs share that act on a campaign already begun, and the options of those that submit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from harness.cli.options import project_root
+from harness.layout import CampaignLayout, ProjectLayout
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Jobs at a time; default: one here, for neighbours disturb, and what the queue allows elsewhere.",
+)
+retries_option = click.option(
+    "--retries",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="New attempts of a run that fails, is lost or exceeds its walltime; default: 0.",
+)
+
+
+def campaign_argument(command: Command) -> Command:
+    """Add ``CAMPAIGN`` and ``--results``; the command receives ``layout``, a :class:`CampaignLayout`."""
+    from functools import wraps
+
+    @wraps(command)
+    def with_layout(*args: Any, campaign: str, results: Path | None, **kwargs: Any) -> Any:
+        return command(*args, layout=campaign_layout(campaign, results), **kwargs)
+
+    decorated: Any = with_layout
+    decorated = click.option(
+        "--results", type=click.Path(path_type=Path), metavar="DIR", help="Where campaigns lie; default: results/."
+    )(decorated)
+    return click.argument("campaign")(decorated)  # type: ignore[no-any-return]
+
+
+def campaign_layout(campaign: str, results: Path | None) -> CampaignLayout:
+    """A campaign by its name, or by its directory. Whether it is there is left to who opens it."""
+    directory = Path(campaign)
+    if results is None and (directory / "campaign.json").is_file():
+        return CampaignLayout(directory.absolute())
+    root = results or ProjectLayout(project_root(Path.cwd())).results
+    return CampaignLayout(root.absolute() / campaign)

@@ -1,0 +1,40 @@
+"""``harness cancel``: end a campaign's jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.campaign_options import campaign_argument
+
+if TYPE_CHECKING:
+    from harness.layout import CampaignLayout
+
+EPILOG = """\b
+Examples:
+  harness cancel quickstart
+\b
+What was measured stays. A harness that drives the campaign is asked to cancel its jobs and to leave.
+The next `harness run` of the sweep measures what is missing.
+\b
+Exit codes: 0 nothing is queued or running any more, 1 something still is, 2 no such campaign.
+"""
+
+
+@click.command(epilog=EPILOG)
+@campaign_argument
+@click.option("--json", "as_json", is_flag=True, help="The outcome as JSON on stdout; progress goes to stderr.")
+@click.pass_context
+def cancel(context: click.Context, layout: CampaignLayout, as_json: bool) -> None:
+    """Cancel a campaign's jobs."""
+    from rich.console import Console
+
+    from harness.cli.cancelling import cancel_campaign
+    from harness.cli.outcome import finish
+    from harness.cli.status_view import is_going_on
+
+    console = Console(stderr=as_json, highlight=False)
+    outcome = cancel_campaign(layout, console)
+    finish(outcome, console, as_json)
+    context.exit(1 if is_going_on(outcome) else 0)

@@ -1,0 +1,62 @@
+"""``harness retry``: new attempts of what did not succeed, without touching the rest of the campaign."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.campaign_options import campaign_argument, jobs_option, retries_option
+
+if TYPE_CHECKING:
+    from harness.layout import CampaignLayout
+
+EPILOG = """\b
+Examples:
+  harness retry quickstart
+  harness retry nus_cpu_cores-nus-volta --state lost --state timed_out --no-follow
+\b
+`harness run` of the sweep retries all of these, too, and adds what was never tried.
+\b
+Exit codes: 0 all retried runs succeeded, 1 some failed, 2 no such campaign, 130 interrupted.
+"""
+STATES = ("failed", "lost", "timed_out", "cancelled")
+
+
+@click.command(epilog=EPILOG)
+@campaign_argument
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice(STATES, case_sensitive=False),
+    multiple=True,
+    default=("failed", "lost", "timed_out"),
+    show_default=True,
+    help="Retry runs in this state; may be given several times.",
+)
+@click.option("--follow/--no-follow", default=True, help="Follow the jobs to their end; on this machine always.")
+@jobs_option
+@retries_option
+@click.option("--json", "as_json", is_flag=True, help="The outcome as JSON on stdout; progress goes to stderr.")
+@click.pass_context
+def retry(
+    context: click.Context,
+    layout: CampaignLayout,
+    states: tuple[str, ...],
+    follow: bool,
+    jobs: int | None,
+    retries: int,
+    as_json: bool,
+) -> None:
+    """Submit new attempts of failed, lost or timed-out jobs."""
+    from rich.console import Console
+
+    from harness.cli.campaign_run import Wishes
+    from harness.cli.outcome import finish
+    from harness.cli.retrying import retry_campaign
+    from harness.model.job import JobState
+
+    console = Console(stderr=as_json, highlight=False)
+    wanted = {JobState(state.upper()) for state in states}
+    outcome = retry_campaign(layout, wanted, Wishes(jobs=jobs, retries=retries, follow=follow), console)
+    context.exit(finish(outcome, console, as_json))

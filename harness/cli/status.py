@@ -1,0 +1,77 @@
+"""``harness status``: how a campaign's jobs stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.campaign_options import campaign_argument
+
+if TYPE_CHECKING:
+    from harness.cli.outcome import Outcome
+    from harness.jobs.site import Site
+    from harness.layout import CampaignLayout
+
+EPILOG = """\b
+Examples:
+  harness status quickstart
+  harness status quickstart --watch
+  harness status results/quickstart --json
+\b
+Exit codes: 0 nothing has failed, 1 something has, 2 no such campaign.
+"""
+
+
+@click.command(epilog=EPILOG)
+@campaign_argument
+@click.option("--watch", is_flag=True, help="Look again until nothing is queued or running.")
+@click.option(
+    "--interval", type=click.FloatRange(min=0.5), default=5.0, metavar="S", help="Seconds between looks; default: 5."
+)
+@click.option("--all", "show_all", is_flag=True, help="List the runs that succeeded, too.")
+@click.option("--ask/--no-ask", default=True, help="Ask the scheduler about jobs that are under way.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON: states, runs, reasons, directories.")
+@click.pass_context
+def status(
+    context: click.Context,
+    layout: CampaignLayout,
+    watch: bool,
+    interval: float,
+    show_all: bool,
+    ask: bool,
+    as_json: bool,
+) -> None:
+    """Show the state of a campaign's jobs."""
+    import time
+
+    from rich.console import Console
+
+    from harness.cli.outcome import summary
+    from harness.cli.status_view import is_going_on, show
+    from harness.jobs.campaign import read_cluster
+    from harness.jobs.site import Site
+
+    site = Site(read_cluster(layout.cluster)) if ask and layout.cluster.exists() else None
+    console = Console(stderr=as_json, highlight=False)
+    outcome = look(layout, site)
+    while watch and is_going_on(outcome):
+        with console.status(summary(outcome)):
+            time.sleep(interval)
+        outcome = look(layout, site)
+    show(outcome, console, show_all)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(outcome.as_json(), ensure_ascii=False))
+    context.exit(outcome.exit_code)
+
+
+def look(layout: CampaignLayout, site: Site | None) -> Outcome:
+    """The campaign as it stands now."""
+    from harness.cli.outcome import outcome_of
+    from harness.jobs.campaign import load_campaign
+    from harness.jobs.view import present
+
+    campaign = load_campaign(layout)
+    return outcome_of(campaign, layout, campaign.tasks, present(campaign, layout, site))

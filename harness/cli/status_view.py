@@ -1,0 +1,50 @@
+"""The state of a campaign on the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from harness.cli.outcome import Latest, Outcome, summary
+from harness.cli.progress import COLOURS, label
+from harness.jobs.lock import is_stale, read_holder
+from harness.model.job import JobState
+
+MOST_ROWS = 60
+
+
+def is_going_on(outcome: Outcome) -> bool:
+    """Whether a job is under way, or a harness lives that will submit the rest."""
+    return any(not status.state.ended for _, status in outcome.latest) or bool(driver_text(outcome))
+
+
+def driver_text(outcome: Outcome) -> str:
+    """Who drives the campaign; empty where nobody does."""
+    path = outcome.layout.lock
+    holder = read_holder(path)
+    return "" if holder is None or is_stale(path, holder) else f"driven by {holder}"
+
+
+def show(outcome: Outcome, console: Console, show_all: bool) -> None:
+    """The runs that need a look (all of them on demand), then the counts."""
+    rows = [run for run in outcome.latest if show_all or run[1].state is not JobState.SUCCEEDED]
+    if rows:
+        console.print(_table(outcome, rows if show_all else rows[:MOST_ROWS]))
+    if not show_all and len(rows) > MOST_ROWS:
+        console.print(f"… and {len(rows) - MOST_ROWS} more; --all lists them")
+    console.print(summary(outcome), soft_wrap=True)
+    if text := driver_text(outcome):
+        console.print(text, style="dim", markup=False, soft_wrap=True)
+
+
+def _table(outcome: Outcome, rows: list[Latest]) -> Table:
+    table = Table(header_style="bold")
+    table.add_column("state", no_wrap=True)
+    table.add_column("run")
+    table.add_column("job", style="dim", overflow="fold")
+    table.add_column("reason")
+    for key, status in rows:
+        state = f"[{COLOURS.get(status.state, 'cyan')}]{status.state.value.lower().replace('_', ' ')}[/]"
+        table.add_row(state, escape(label(outcome.campaign, key)), escape(status.job_id), escape(status.reason))
+    return table
