@@ -1,0 +1,417 @@
+"""Job scripts executed for real, with a stand-in for mpirun and for the program: claim, evidence, signals, staging."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobs_support import make_cluster, make_placement, make_spec
+
+from harness.errors import UserError
+from harness.jobs.render import CLAIMED_CODE, UNWRITABLE_CODE, render_job
+from harness.model.cluster import Cluster, Mpi
+from harness.model.job import ExitRecord, Placement
+
+HOSTILE = "a b'c\"d$(touch evil)`touch evil`;touch evil;*?[x]\\é\n{{ x }}%Y~"
+NODE = os.uname().nodename
+
+# Leaves out its own arguments, as mpirun would, and runs the program once.
+LAUNCHER = """#!/bin/bash
+while [ "$1" != env ]; do shift; done
+exec "$@"
+"""
+
+# Plays harness.runtime: notes what it was given, then does what the test asks.
+PROGRAM = """
+import json, os, signal, sys, time
+directory = os.path.dirname(sys.argv[1])
+names = ("HARNESS_DATA_DIR", "OMP_NUM_THREADS", "SITE")
+seen = {"argv": sys.argv[1:], "cwd": os.getcwd(), "env": {n: os.environ.get(n) for n in names}}
+data = os.environ.get("HARNESS_DATA_DIR")
+walk = os.walk(data) if data else ()
+seen["files"] = sorted(os.path.relpath(os.path.join(d, f), data) for d, _, fs in walk for f in fs)
+with open(os.path.join(directory, "seen.json"), "w") as stream:
+    json.dump(seen, stream)
+print("to stdout")
+print("to stderr", file=sys.stderr)
+exec(open(os.path.join(os.path.dirname(__file__), "behaviour.py")).read())
+"""
+
+
+@dataclass
+class Bench:
+    """A place to run scripts in, with names as bad as a file system allows."""
+
+    root: Path
+    python: str = sys.executable
+    changes: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        runtime = self.source / "harness" / "runtime"
+        runtime.mkdir(parents=True)
+        (self.source / "harness" / "__init__.py").touch()
+        (runtime / "__init__.py").touch()
+        (runtime / "__main__.py").write_text(PROGRAM)
+        self.behave("sys.exit(0)")
+        self.launcher.write_text(LAUNCHER)
+        self.launcher.chmod(0o755)
+        self.attempt.mkdir(parents=True)
+
+    @property
+    def source(self) -> Path:
+        return self.root / "source $(touch evil) 'x"
+
+    @property
+    def launcher(self) -> Path:
+        return self.root / "my $(touch evil) 'mpirun"
+
+    @property
+    def attempt(self) -> Path:
+        return self.root / HOSTILE / "r0a1"
+
+    def behave(self, code: str) -> None:
+        (self.source / "harness" / "runtime" / "behaviour.py").write_text(code)
+
+    def script(self, placement: Placement | None = None) -> Path:
+        cluster: Cluster = make_cluster(
+            **{"scheduler": "slurm", "mpi": Mpi(command=str(self.launcher)), "python": self.python, **self.changes}
+        )
+        spec = make_spec(placement or make_placement(ranks_per_node=2), campaign=HOSTILE)
+        text = render_job(cluster, spec, self.attempt, self.root, source_root=self.source)
+        path = self.root / "job.sh"
+        path.write_text(text)
+        return path
+
+    def start(self, placement: Placement | None = None, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            ["bash", str(self.script(placement))],
+            cwd=self.root,
+            env={**os.environ, "SLURM_JOB_ID": 'j"\\1', **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, placement: Placement | None = None, **environment: str) -> tuple[int, str]:
+        process = self.start(placement, **environment)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out + err
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        for _ in range(3000):
+            if condition():
+                return
+            time.sleep(0.01)
+        raise AssertionError(f"never happened; stderr of the job: {self.log('stderr')}")
+
+    @property
+    def exit(self) -> ExitRecord:
+        return ExitRecord.model_validate_json((self.attempt / "exit.json").read_bytes())
+
+    @property
+    def seen(self) -> Mapping[str, Any]:
+        return json.loads((self.attempt / "seen.json").read_text())  # type: ignore[no-any-return]
+
+    def log(self, name: str) -> str:
+        path = self.attempt / name
+        return path.read_text() if path.exists() else ""
+
+    def evil(self) -> list[Path]:
+        return list(self.root.rglob("evil"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_a_job_runs_whatever_the_names(bench: Bench) -> None:
+    before = time.time()
+    code, said = bench.run(OMP_NUM_THREADS="40")
+    assert (code, said) == (0, ""), bench.log("stderr")
+    record = bench.exit
+    assert (record.code, record.cause, record.message) == (0, "exit", "")
+    assert (record.host, record.job_id) == (NODE, 'j"\\1')
+    assert before - 1 < record.started_unix_s < record.ended_unix_s < time.time() + 1
+    assert bench.seen["argv"] == [str(bench.attempt / "point.json")]
+    assert bench.seen["cwd"] == str(bench.attempt)
+    assert bench.seen["env"]["OMP_NUM_THREADS"] is None
+    assert (bench.log("stdout"), bench.log("stderr")) == ("to stdout\n", "to stderr\n")
+    assert bench.evil() == []
+
+
+@pytest.mark.parametrize("code", [1, 3, 213])
+def test_the_launchers_code_is_the_jobs(bench: Bench, code: int) -> None:
+    bench.behave(f"sys.exit({code})")
+    assert bench.run()[0] == code
+    assert (bench.exit.code, bench.exit.cause) == (code, "exit")
+
+
+def test_a_killed_launcher_is_no_success(bench: Bench) -> None:
+    bench.behave("os.kill(os.getpid(), signal.SIGKILL)")
+    assert bench.run()[0] == 137
+    assert (bench.exit.code, bench.exit.cause) == (137, "exit")
+
+
+def test_a_claimed_attempt_is_left_alone(bench: Bench) -> None:
+    assert bench.run()[0] == 0
+    before = {path: path.read_bytes() for path in bench.attempt.rglob("*") if path.is_file()}
+    bench.behave("sys.exit(5)")
+    assert bench.run() == (CLAIMED_CODE, "")
+    assert {path: path.read_bytes() for path in bench.attempt.rglob("*") if path.is_file()} == before
+
+
+def test_of_two_jobs_of_one_attempt_one_runs(bench: Bench) -> None:
+    bench.behave("time.sleep(0.5)")
+    jobs = [bench.start(), bench.start()]
+    for job in jobs:
+        job.communicate(timeout=60)
+    assert sorted(job.returncode for job in jobs) == [0, CLAIMED_CODE]
+
+
+def test_an_attempt_directory_that_is_not_there(bench: Bench) -> None:
+    bench.attempt.rmdir()
+    code, said = bench.run()
+    assert code == UNWRITABLE_CODE
+    assert "cannot be written on" in said
+    assert not bench.attempt.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+def test_a_signal_reaches_the_program_and_is_recorded(bench: Bench, number: signal.Signals) -> None:
+    bench.behave(
+        "def leave(*_):\n    open('told', 'w').close(); sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, leave)\nopen('ready', 'w').close()\ntime.sleep(60)"
+    )
+    job = bench.start()
+    bench.wait_for((bench.attempt / "ready").exists)
+    os.kill(job.pid, number)
+    job.communicate(timeout=60)
+    assert (bench.attempt / "told").exists()
+    # The program left with 0, but a job that was told to stop has not finished.
+    assert (bench.exit.cause, bench.exit.code) == ("term", 1)
+    assert bench.exit.message == f"told to stop by {number.name}"
+    assert job.returncode == 1
+
+
+def test_a_second_signal_does_not_lose_the_evidence(bench: Bench) -> None:
+    bench.behave(
+        "signal.signal(signal.SIGTERM, lambda *_: None)\nopen('ready', 'w').close()\ntime.sleep(1.5)\nsys.exit(9)"
+    )
+    job = bench.start()
+    bench.wait_for((bench.attempt / "ready").exists)
+    for _ in range(3):
+        os.kill(job.pid, signal.SIGTERM)
+        time.sleep(0.1)
+    job.communicate(timeout=60)
+    assert (bench.exit.cause, bench.exit.code) == ("term", 9)
+
+
+def test_a_launcher_that_is_not_there(bench: Bench) -> None:
+    bench.launcher.unlink()
+    assert bench.run()[0] == 1
+    assert bench.exit.cause == "setup"
+    assert f"no {bench.launcher} on {NODE}" in bench.exit.message
+    assert "harness: no " in bench.log("stderr")
+
+
+def test_modules_conda_and_prelude_come_before_the_launcher(bench: Bench) -> None:
+    conda = "my 'env $(touch evil)"
+    bench.changes = {
+        "modules": ("open mpi/$(touch evil)", "x"),
+        "conda": conda,
+        "prelude": ("echo prelude $UNSET_VARIABLE", "export SITE='here'"),
+    }
+    tools = bench.root / "bash_env"
+    tools.write_text(
+        'module() { printf "module %s\\n" "$*"; }\nconda() { if [ "$1" = shell.bash ]; then echo true; '
+        'else printf "conda %s\\n" "$*"; fi; }\n'
+    )
+    assert bench.run(BASH_ENV=str(tools))[0] == 0, bench.log("stderr")
+    assert bench.log("stdout").splitlines() == [
+        "module load open mpi/$(touch evil)",
+        "module load x",
+        f"conda activate {conda}",
+        "prelude",
+        "to stdout",
+    ]
+    assert bench.seen["env"]["SITE"] == "here"
+    assert bench.evil() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"modules": ("no $(touch evil)",)}, "module load failed: no $(touch evil)"),
+        ({"conda": "none"}, "conda activate failed: none"),
+        ({"prelude": ("exit 0",)}, "the job script ended before the launcher was started"),
+        ({"prelude": ("exit 4",)}, "the job script ended before the launcher was started"),
+    ],
+)
+def test_a_setup_that_fails_is_no_success(bench: Bench, changes: dict[str, Any], message: str) -> None:
+    bench.changes = changes
+    tools = bench.root / "bash_env"
+    tools.write_text("module() { return 1; }\nconda() { return 1; }\n")
+    code, _ = bench.run(BASH_ENV=str(tools))
+    assert code in (1, 4)
+    assert (bench.exit.code, bench.exit.cause, bench.exit.message) == (code, "setup", message)
+    assert not (bench.attempt / "seen.json").exists()
+    assert bench.evil() == []
+
+
+def test_variables_of_the_site_reach_the_program_as_written(bench: Bench) -> None:
+    value = "a b'c\"$(touch evil)\nd,e"
+    bench.changes = {"mpi": Mpi(command=str(bench.launcher), environment={"SITE": value})}
+    assert bench.run()[0] == 0
+    assert bench.seen["env"]["SITE"] == value
+    assert bench.evil() == []
+
+
+@pytest.fixture
+def staged(bench: Bench) -> Placement:
+    """A data set of three files, and the placement that stages it to a directory named through a variable."""
+    origin = bench.root / "shared $(touch evil)" / "mnist"
+    (origin / "train é\n").mkdir(parents=True)
+    (origin / "empty dir").mkdir()
+    (origin / "train é\n" / "a 'b").write_bytes(b"x" * 1000)
+    (origin / "-rf").write_bytes(b"y" * 24)
+    (bench.root / "elsewhere").write_bytes(b"z" * 6)
+    (origin / "link").symlink_to(bench.root / "elsewhere")
+    return make_placement(data_path="$NODE_DISK/user data/${SUB}x/mnist", data_scope="node", stage_from="$SHARED/mnist")
+
+
+def stage_environment(bench: Bench) -> dict[str, str]:
+    return {
+        "NODE_DISK": str(bench.root / "disk $(touch evil)"),
+        "SUB": "s 's",
+        "SHARED": str(bench.root / "shared $(touch evil)"),
+    }
+
+
+def test_data_are_staged_timed_used_and_removed(bench: Bench, staged: Placement) -> None:
+    assert bench.run(staged, **stage_environment(bench))[0] == 0, bench.log("stderr")
+    used = bench.seen["env"]["HARNESS_DATA_DIR"]
+    home = bench.root / "disk $(touch evil)" / "user data" / "s 'sx"
+    assert Path(used).parent == home
+    assert Path(used).name.startswith("mnist.h")
+    assert bench.seen["files"] == ["-rf", "link", "train é\n/a 'b"]
+    facts = json.loads((bench.attempt / f"stage.{NODE}.json").read_text())
+    assert facts.pop("seconds") > 0
+    assert facts == {
+        "from_path": str(bench.root / "shared $(touch evil)" / "mnist"),
+        "to_path": used,
+        "bytes": 1030,
+        "files": 3,
+    }
+    assert list(home.iterdir()) == []
+    assert bench.evil() == []
+
+
+def test_staged_data_are_removed_after_a_failure_too(bench: Bench, staged: Placement) -> None:
+    bench.behave("sys.exit(3)")
+    assert bench.run(staged, **stage_environment(bench))[0] == 3
+    assert not Path(bench.seen["env"]["HARNESS_DATA_DIR"]).exists()
+
+
+def test_data_that_are_not_there_to_stage(bench: Bench, staged: Placement) -> None:
+    environment = {**stage_environment(bench), "SHARED": str(bench.root / "nowhere")}
+    assert bench.run(staged, **environment)[0] == 1
+    assert (bench.exit.cause, bench.exit.message) == ("setup", "staging failed")
+    assert "nowhere/mnist" in bench.log("stderr")
+
+
+def test_a_disk_too_small_is_found_before_copying(bench: Bench, staged: Placement) -> None:
+    tools = bench.root / "bash_env"
+    tools.write_text("df() { echo head; echo disk 9 9 1 9% /; }\n")
+    assert bench.run(staged, BASH_ENV=str(tools), **stage_environment(bench))[0] == 1
+    assert bench.exit.message == "staging failed"
+    assert "is 1030 bytes" in bench.log("stderr")
+    assert "has 1 KiB free" in bench.log("stderr")
+
+
+def test_a_variable_of_a_path_that_is_not_set_ends_the_job_with_its_name(bench: Bench, staged: Placement) -> None:
+    environment = stage_environment(bench)
+    del environment["SUB"]
+    assert bench.run(staged, **environment)[0] != 0
+    assert bench.exit.cause == "setup"
+    assert "SUB: is not set in the job" in bench.log("stderr")
+
+
+def test_a_signal_while_staging_starts_no_launcher(bench: Bench, staged: Placement) -> None:
+    tools = bench.root / "bash_env"
+    tools.write_text('cp() { :; }\nxargs() { touch "$3/staging" 2>/dev/null; touch staging_now; sleep 60; }\n')
+    (bench.root / "shared $(touch evil)" / "mnist").chmod(0o755)
+    job = bench.start(staged, BASH_ENV=str(tools), **stage_environment(bench))
+    bench.wait_for(lambda: any(bench.root.rglob("staging_now")))
+    os.kill(job.pid, signal.SIGTERM)
+    job.communicate(timeout=60)
+    assert (bench.exit.cause, bench.exit.message) == ("term", "told to stop by SIGTERM")
+    assert bench.exit.code != 0
+    assert not (bench.attempt / "seen.json").exists()
+
+
+def test_hosts_of_a_pbs_job_stand_once_each_in_their_order(bench: Bench) -> None:
+    bench.changes = {"scheduler": "pbs"}
+    nodefile = bench.root / "nodefile"
+    nodefile.write_text("n9\nn9\nn10\nn10\n")
+    code, _ = bench.run(make_placement(nodes=2, ranks_per_node=2), PBS_NODEFILE=str(nodefile), PBS_JOBID="109[4].host")
+    assert code == 0, bench.log("stderr")
+    assert (bench.attempt / "hosts").read_text() == "n9 slots=2\nn10 slots=2\n"
+    assert bench.exit.job_id == "109[4].host"
+
+
+def test_the_interpreters_own_directory_comes_first_on_path(bench: Bench) -> None:
+    folder = bench.root / "env 'x" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "python").symlink_to(sys.executable)
+    launcher = folder / "mpirun"
+    launcher.write_text(LAUNCHER.replace("exec", "echo own mpirun; exec"))
+    launcher.chmod(0o755)
+    bench.python, bench.changes = str(folder / "python"), {"mpi": Mpi()}
+    assert bench.run()[0] == 0, bench.log("stderr")
+    assert bench.log("stdout").startswith("own mpirun\n")
+
+
+def test_a_sites_own_body_replaces_blocks_of_the_shared_one(bench: Bench) -> None:
+    folder = bench.root / "jobscripts"
+    folder.mkdir()
+    (folder / "mine.sh.j2").write_text(
+        '{% extends "body.sh.j2" %}\n{% block environment %}{{ super() }}echo mine{% endblock %}\n'
+    )
+    bench.changes = {"body_template": "mine.sh.j2"}
+    assert bench.run()[0] == 0, bench.log("stderr")
+    assert bench.log("stdout") == "mine\nto stdout\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{{ attempt_dri }}", "'attempt_dri' is undefined"),
+        ("{% if %}", "mine.sh.j2:1: Expected an expression"),
+        (None, "no job body 'mine.sh.j2'"),
+    ],
+)
+def test_a_bad_body_is_one_clear_message(bench: Bench, text: str | None, message: str) -> None:
+    (bench.root / "jobscripts").mkdir()
+    if text is not None:
+        (bench.root / "jobscripts" / "mine.sh.j2").write_text(text)
+    bench.changes = {"body_template": "mine.sh.j2"}
+    with pytest.raises(UserError, match=message):
+        bench.script()
+
+
+@pytest.mark.parametrize("name", ["A B", "1A", "A;B", ""])
+def test_a_bad_variable_name_is_refused(bench: Bench, name: str) -> None:
+    bench.changes = {"mpi": Mpi(environment={name: "x"})}
+    with pytest.raises(UserError, match="is no name of a variable"):
+        bench.script()
