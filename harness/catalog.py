@@ -27,7 +27,10 @@ class Option:
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """A data set's form. ``origins`` are the ways to have it: the real one, or generated sets in the same format."""
+    """A data set's form. ``origins`` are the ways to have it: the real one, or generated sets in the same format.
+
+    ``sample_shape`` is (height, width, channels) as pipelines deliver it: images of various sizes are resized.
+    """
 
     name: str
     description: str
@@ -90,7 +93,42 @@ DATASETS = {
             origins=("real", "photos", "synthetic"),
             in_memory=True,
         ),
+        DatasetSpec(
+            name="imagenet",
+            description="ImageNet ILSVRC2012 CLS-LOC, a tree of JPEGs with bounding boxes in XML",
+            sample_shape=(256, 256, 3),
+            classes=1000,
+            reader="harness.datasets.imagenet:read",
+            origins=("real", "synthetic"),
+        ),
+        DatasetSpec(
+            name="caltech256",
+            description="Caltech-256, a tree of small JPEGs",
+            sample_shape=(256, 256, 3),
+            classes=257,
+            reader="harness.datasets.caltech256:read",
+            origins=("real", "synthetic"),
+        ),
+        DatasetSpec(
+            name="chestxray14",
+            description="ChestX-ray14, grey 1024×1024 PNGs with up to 14 findings each",
+            sample_shape=(256, 256, 3),
+            classes=14,
+            reader="harness.datasets.chestxray14:read",
+            origins=("real", "synthetic"),
+        ),
     )
+}
+
+#: encoding → what the stored samples are; ``native`` is the data set as published
+ENCODINGS = {
+    "native": "as the data set is published",
+    "tfrecord": "TFRecord shards of the encoded images",
+    "tfrecord_decoded": "TFRecord shards of pixels",
+    "lmdb": "LMDB shards of the encoded images",
+    "npy": "numpy arrays of pixels, to be memory-mapped",
+    "webdataset": "tar shards of the encoded images",
+    "jpeg": "a tree of resized JPEGs",
 }
 
 PIPELINES = {
@@ -210,7 +248,8 @@ def split_dataset(name: str) -> tuple[str, str]:
     return (origin, form) if colon else ("real", name)
 
 
-def dataset_directory(name: str) -> str:
-    """Directory of a data set inside a storage: ``mnist``, ``synthetic-mnist``, ``digits-mnist``."""
+def dataset_directory(name: str, encoding: str = "native") -> str:
+    """Directory of a data set inside a storage: ``mnist``, ``digits-mnist``, ``synthetic-imagenet.tfrecord``."""
     origin, form = split_dataset(name)
-    return form if origin == "real" else f"{origin}-{form}"
+    directory = form if origin == "real" else f"{origin}-{form}"
+    return directory if encoding == "native" else f"{directory}.{encoding}"
