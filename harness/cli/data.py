@@ -43,6 +43,11 @@ def _place_options(command: Any) -> Any:
     return command
 
 
+def _workers_option(command: Any) -> Any:
+    kind = click.IntRange(min=1)
+    return click.option("--workers", type=kind, help="Processes  [default: one for each usable CPU]")(command)
+
+
 def _directory(name: str, to: Path | None, storage: str, cluster: str) -> Path:
     """The directory of data set ``name``: ``to``, or its place under a cluster's storage."""
     if to is not None:
@@ -60,13 +65,15 @@ Examples:
 
 
 @data.command(epilog=MAKE_EPILOG)
-@click.argument("form", metavar="mnist|cifar10")
+@click.argument("form", metavar="FORMAT")
 @click.option("--origin", default="synthetic", show_default=True, help="synthetic; digits (mnist); photos (cifar10).")
 @_place_options
 @click.option("--seed", default=0, show_default=True, help="Equal seeds give equal files.")
-@click.option("--train", type=int, help="Training samples  [default: as many as the published set has]")
-@click.option("--test", type=int, help="Test samples  [default: as many as the published set has]")
+@click.option("--train", type=int, help="Training samples  [default: as published; 512 to 6400 of the large sets]")
+@click.option("--test", type=int, help="Test samples  [default: as published; 128 to 640 of the large sets]")
+@click.option("--classes", type=int, help="Classes of imagenet, 1 to 1000  [default: 100]")
 @click.option("--layout", type=click.Choice(["python", "binary"]), help="CIFAR-10's batches  [default: python]")
+@_workers_option
 @click.option("--force", is_flag=True, help="Replace a made set that is already there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest's facts as JSON.")
 def make(
@@ -78,42 +85,64 @@ def make(
     seed: int,
     train: int | None,
     test: int | None,
+    classes: int | None,
     layout: str | None,
+    workers: int | None,
     force: bool,
     as_json: bool,
 ) -> None:
     """Make a data set in its true on-disk format; a set that is already there is left alone.
 
+    FORMAT is mnist, cifar10, imagenet, caltech256 or chestxray14. Large sets are made by several processes; after
+    an interruption the same command goes on where it stopped.
+
     Exit codes: 0 there or made, 2 bad input or something else is in the way.
     """
+    from harness.cli.parts_progress import bar
     from harness.datasets.make import is_made
     from harness.datasets.make import make as make_set
+    from harness.datasets.parts import usable_cpus
 
-    request = _request(form, origin, seed, train, test, layout)
+    request = _request(form, origin, seed, train, test, classes, layout)
     path = _directory(request.name, to, storage, cluster)
     if not force and (found := is_made(path, request)):
         _report(path, found, "already there", as_json)
         return
     started_s = time.monotonic()
-    manifest = make_set(path, request, force)
+    with bar(f"making {request.name}") as progress:
+        manifest = make_set(path, request, force, workers or usable_cpus(), progress)
     _report(path, manifest, f"made in {time.monotonic() - started_s:.1f} s", as_json)
 
 
-def _request(form: str, origin: str, seed: int, train: int | None, test: int | None, layout: str | None) -> Request:
+def _request(
+    form: str,
+    origin: str,
+    seed: int,
+    train: int | None,
+    test: int | None,
+    classes: int | None,
+    layout: str | None,
+) -> Request:
     from harness.catalog import DATASETS, lookup
+    from harness.datasets.make import DEFAULT_CLASSES, DEFAULT_COUNTS
     from harness.datasets.manifest import Request
-    from harness.datasets.published import COUNTS
     from harness.errors import UserError
 
     lookup(DATASETS, form, "data set format")
     if layout and form != "cifar10":
         raise UserError("--layout is for cifar10 only")
+    if classes is not None and form not in DEFAULT_CLASSES:
+        raise UserError(f"--classes is for {', '.join(DEFAULT_CLASSES)} only")
+    if test is not None and "test" not in DEFAULT_COUNTS[form]:
+        raise UserError(f"--test: {form} has no test split")
     if seed < 0:
         raise UserError(f"--seed {seed}: a seed is 0 or more")
-    counts = {"train": COUNTS[form]["train"] if train is None else train}
-    counts["test"] = COUNTS[form]["test"] if test is None else test
-    options = {"layout": layout or "python"} if form == "cifar10" else {}
-    return Request(format=form, origin=origin, seed=seed, counts=counts, options=dict(options))
+    asked = {"train": train, "test": test}
+    counts = {split: default if (n := asked[split]) is None else n for split, default in DEFAULT_COUNTS[form].items()}
+    options: dict[str, Any] = {"layout": layout or "python"} if form == "cifar10" else {}
+    if form in DEFAULT_CLASSES:
+        options["classes"] = DEFAULT_CLASSES[form] if classes is None else classes
+    return Request(format=form, origin=origin, seed=seed, counts=counts, options=options)
 
 
 def _report(path: Path, manifest: Manifest, what: str, as_json: bool) -> None:
@@ -121,12 +150,13 @@ def _report(path: Path, manifest: Manifest, what: str, as_json: bool) -> None:
 
     request = manifest.request
     if as_json:
-        facts = {"path": str(path), "name": request.name, "bytes": manifest.bytes, "files": len(manifest.files)}
+        facts = {"path": str(path), "name": request.name, "bytes": manifest.total_bytes}
+        facts["files"] = manifest.total_files
         click.echo(json.dumps(facts | request.model_dump()))
         return
     counts = ", ".join(f"{count:,} {split}" for split, count in request.counts.items())
-    size = format_bytes(manifest.bytes)
-    click.echo(f"{request.name}: {what}: {counts}; {len(manifest.files)} files, {size} in {path}")
+    size = format_bytes(manifest.total_bytes)
+    click.echo(f"{request.name}: {what}: {counts}; {manifest.total_files:,} files, {size} in {path}")
 
 
 VERIFY_EPILOG = """\b

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 from harness.catalog import DatasetSpec
@@ -13,6 +14,7 @@ ORIGINS = {
     "photos": "crops of the ten colour photographs that come with scikit-image and scikit-learn; one is one class",
     "synthetic": "smooth patterns with noise, learnable, from numpy alone",
 }
+_OF_TREES = "views of the photographs that come with scikit-image and scikit-learn, statistically like the real set"
 
 
 def facts(spec: DatasetSpec) -> dict[str, Any]:
@@ -26,6 +28,7 @@ def facts(spec: DatasetSpec) -> dict[str, Any]:
         "samples": published.COUNTS[spec.name],
         "names": names,
         "files": list(published.LAYOUTS[spec.name][0]),
+        "get": published.HOW_TO_GET[spec.name],
     }
 
 
@@ -34,7 +37,12 @@ def as_text(spec: DatasetSpec) -> str:
     known = facts(spec)
     counts = ", ".join(f"{count:,} {split}" for split, count in known["samples"].items())
     lines = [f"{spec.name}: {spec.description}", f"  {counts}; {spec.classes} classes", "  names for a sweep:"]
-    lines += [f"    {name:18}{ORIGINS[origin]}" for origin, name in known["names"].items()]
+    lines += [f"    {name:22}{_origin(spec, origin)}" for origin, name in known["names"].items()]
     lines.append(f"  files: {', '.join(known['files'])}")
+    lines += textwrap.wrap(f"real:  {known['get']}", 100, initial_indent="  ", subsequent_indent=" " * 9)
     lines += [f"  make:  harness data make {spec.name} --origin {o}" for o in spec.origins if o != "real"]
     return "\n".join(lines)
+
+
+def _origin(spec: DatasetSpec, origin: str) -> str:
+    return _OF_TREES if origin == "synthetic" and not spec.in_memory else ORIGINS[origin]

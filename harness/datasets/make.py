@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import platform
+import shutil
 from importlib import metadata
 from pathlib import Path
 
-from harness.catalog import DATASETS, lookup
-from harness.datasets import manifest
+from harness.catalog import DATASETS, load, lookup
+from harness.datasets import lifecycle, manifest
 from harness.datasets.dataset import Split
 from harness.datasets.manifest import MANIFEST, Manifest, Request
+from harness.datasets.parts import Progress, run_parts
+from harness.datasets.published import COUNTS
+from harness.datasets.trees import TreeMaker, cut
 from harness.errors import UserError, nearest
+from harness.units import format_bytes
 
 LAYOUTS = ("python", "binary")
+TREES = {
+    "imagenet": "harness.datasets.trees.imagenet:MAKER",
+    "caltech256": "harness.datasets.trees.caltech256:MAKER",
+    "chestxray14": "harness.datasets.trees.chestxray14:MAKER",
+}
+#: format → samples made unless others are asked for: whole small sets, samples of the large ones
+DEFAULT_COUNTS = COUNTS | {
+    "imagenet": {"train": 6400, "test": 640},
+    "caltech256": {"train": 3084},
+    "chestxray14": {"train": 512, "test": 128},
+}
+DEFAULT_CLASSES = {"imagenet": 100}
 _LIBRARIES = ("numpy", "pillow", "scikit-learn", "scikit-image")
 
 
@@ -24,8 +41,16 @@ def is_made(path: Path, request: Request) -> Manifest | None:
     return found if found.request == request else None
 
 
-def make(path: Path, request: Request, force: bool = False) -> Manifest:
+def make(
+    path: Path,
+    request: Request,
+    force: bool = False,
+    workers: int = 1,
+    progress: Progress = lambda done, total: None,
+) -> Manifest:
     """Make the set of ``request`` in directory ``path``; a whole set of an equal request there is left alone.
+
+    Trees of image files are made by ``workers`` processes and go on where an earlier call was interrupted.
 
     Raises:
         UserError: ``path`` holds something else (``force`` replaces a made set, never files of others),
@@ -34,15 +59,35 @@ def make(path: Path, request: Request, force: bool = False) -> Manifest:
     if not force and (found := is_made(path, request)):
         return found
     _check(request)
-    if force and (path / MANIFEST).exists():
-        _unmake(path)
-    manifest.begin(path, request)
     try:
+        if force:
+            lifecycle.drop(path, request)
+        lifecycle.begin(path, request)
+        if request.format in TREES:
+            return _make_tree(path, request, workers, progress)
         splits = _images(request)
         files = _write(path, request, *splits)
-        return manifest.finish(path, request, files, library_versions())
+        return lifecycle.finish(path, request, files, library_versions())
     except OSError as error:
         raise UserError(f"{error.filename or path}: cannot write the data set: {error.strerror}") from None
+
+
+def _make_tree(path: Path, request: Request, workers: int, progress: Progress) -> Manifest:
+    maker: TreeMaker = load(TREES[request.format])
+    _check_space(path, maker.mean_bytes * sum(request.counts.values()))
+    outcome = run_parts(path, cut(path, request), maker.images, workers, progress)
+    files = outcome.files + maker.extras(path, request)
+    return lifecycle.finish_listed(path, request, files, library_versions())
+
+
+def _check_space(path: Path, needed_bytes: int) -> None:
+    """Refuse at once what would fill the disk after hours."""
+    free = shutil.disk_usage(path).free
+    if needed_bytes > free:
+        raise UserError(
+            f"{path}: the set needs about {format_bytes(needed_bytes)} and {format_bytes(free)} are free there; "
+            "ask for fewer with --train and --test, or give another --to"
+        )
 
 
 def library_versions() -> dict[str, str]:
@@ -61,20 +106,12 @@ def _check(request: Request) -> None:
     made = [origin for origin in spec.origins if origin != "real"]
     if request.origin not in made:
         raise UserError(f"cannot make {request.format} of origin {request.origin!r}; {nearest(request.origin, made)}")
+    classes = int(request.options.get("classes", spec.classes))
+    if not 1 <= classes <= spec.classes:
+        raise UserError(f"--classes {classes}: {request.format} has 1 to {spec.classes}")
     for split, count in request.counts.items():
-        if count < spec.classes:
-            raise UserError(f"--{split} {count}: at least one sample of each of the {spec.classes} classes is needed")
-
-
-def _unmake(path: Path) -> None:
-    """Turn a made set into a half-made one: its manifest becomes the mark of an unfinished set."""
-    try:
-        files = list(manifest.read_manifest(path).files)
-    except UserError:
-        files = []  # a damaged manifest names no files; those of equal names are replaced, others stay
-    (path / MANIFEST).replace(path / manifest.PARTIAL)
-    for name in files:
-        (path / name).unlink(missing_ok=True)
+        if count < classes:
+            raise UserError(f"--{split} {count}: at least one sample of each of the {classes} classes is needed")
 
 
 def _images(request: Request) -> tuple[Split, Split]:

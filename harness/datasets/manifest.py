@@ -16,12 +16,14 @@ from pydantic import Field, ValidationError
 import harness
 from harness.catalog import DATASETS, dataset_directory, lookup, split_dataset
 from harness.datasets import published
+from harness.datasets.parts import Produced
 from harness.errors import UserError
-from harness.files import write_atomically
 from harness.model.axes import Frozen, Scalar
 
 MANIFEST = "harness-dataset.json"
+LISTING = "harness-files.tsv"
 PARTIAL = "harness-dataset.partial.json"
+MADE_BY = f"dl-batch-harness {harness.__version__}"
 _BLOCK_BYTES = 1 << 20
 
 
@@ -47,17 +49,34 @@ class Request(Frozen):
         return self.format if self.origin == "real" else f"{self.origin}:{self.format}"
 
 
+class Conversion(Frozen):
+    """What a conversion cost. ``work_s`` adds the seconds of all workers, ``wall_s`` is this run's elapsed time."""
+
+    source: str
+    source_manifest_sha256: str
+    source_bytes: int
+    bytes: int
+    samples: int
+    workers: int
+    work_s: float
+    wall_s: float
+    resumed: bool
+
+
 class Manifest(Frozen):
-    """A whole data set: the request, who made it, and every file relative to the manifest's directory."""
+    """A whole data set: the request, who made it, and its files relative to the manifest's directory.
+
+    ``files`` holds every file, or for a tree of many only its listing (:data:`LISTING`), which holds the others;
+    ``total_files`` and ``total_bytes`` count them all but the listing.
+    """
 
     request: Request
     made_by: str
     made_with: dict[str, str] = Field(default_factory=dict)
+    total_files: int
+    total_bytes: int
     files: dict[str, FileFacts]
-
-    @property
-    def bytes(self) -> int:
-        return sum(facts.bytes for facts in self.files.values())
+    conversion: Conversion | None = None
 
 
 class Digest:
@@ -86,26 +105,19 @@ def file_facts(path: Path) -> FileFacts:
     return FileFacts(bytes=size, md5=md5.hexdigest(), sha256=sha256.hexdigest())
 
 
-def begin(path: Path, request: Request) -> None:
-    """Mark ``path`` as being made; refuses a directory that holds something else than an unfinished set of ours."""
-    if (path / MANIFEST).exists():
-        raise UserError(f"{path}: already holds {read_manifest(path).request.name}; give another --to, or --force")
-    strangers = sorted(p.name for p in path.iterdir()) if path.is_dir() else []
-    if strangers and PARTIAL not in strangers:
-        raise UserError(
-            f"{path}: holds files that this program did not make ({', '.join(strangers[:3])}…); give another --to"
-        )
-    write_atomically(path / PARTIAL, request.model_dump_json(indent=2) + "\n")
+def read_listing(path: Path) -> Iterator[Produced]:
+    """The files that a tree's listing names.
 
-
-def finish(path: Path, request: Request, files: list[str], made_with: dict[str, str]) -> Manifest:
-    """Checksum the files (relative to ``path``) and write the manifest; the set is whole from here on."""
-    facts = {name: file_facts(path / name) for name in sorted(files)}
-    made_by = f"dl-batch-harness {harness.__version__}"
-    manifest = Manifest(request=request, made_by=made_by, made_with=made_with, files=facts)
-    write_atomically(path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
-    (path / PARTIAL).unlink(missing_ok=True)
-    return manifest
+    Raises:
+        UserError: the listing is damaged.
+    """
+    with (path / LISTING).open(encoding="utf-8") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                md5, size, file = line.rstrip("\n").split("\t")
+                yield Produced(file, int(size), md5)
+            except ValueError:
+                raise UserError(f"{path / LISTING}:{number}: damaged; make the set again with --force") from None
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -125,6 +137,11 @@ def read_manifest(path: Path) -> Manifest:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
         raise UserError(f"{file}: damaged ({where}: {first['msg']}); make the set again with --force") from None
+
+
+def origin_of(path: Path) -> str:
+    """The origin that the manifest in ``path`` states; ``unknown`` without a manifest."""
+    return read_manifest(path).request.origin if (path / MANIFEST).exists() else "unknown"
 
 
 def provenance(path: Path, digests: dict[str, Digest]) -> tuple[str, bool]:
@@ -166,18 +183,6 @@ def make_command(path: Path, name: str) -> str:
     return f"harness data make {form} --origin {origin} --to {shlex.quote(str(path))}"
 
 
-def check_files(path: Path, manifest: Manifest) -> Iterator[tuple[str, str | None]]:
-    """Each file of the set with what is wrong with it (None: it matches its checksum)."""
-    for name, facts in manifest.files.items():
-        file = path / name
-        if not file.is_file():
-            yield name, "missing"
-        elif file.stat().st_size != facts.bytes:
-            yield name, f"{file.stat().st_size} bytes instead of {facts.bytes}"
-        else:
-            yield name, None if file_facts(file).sha256 == facts.sha256 else "checksum differs"
-
-
 def missing(path: Path, name: str) -> str | None:
     """Why data set ``name`` is not usable in directory ``path``, and the command that makes it; None: it is there.
 
@@ -215,6 +220,6 @@ def _how_to_get(path: Path, name: str) -> str:
     made = [f"{origin}:{name}" for origin in DATASETS[name].origins if origin != "real"]
     sibling = path.parent / dataset_directory(made[0])
     return (
-        f"the real data set {name} is not in {path} (looked for {files}); put it there, "
+        f"the real data set {name} is not in {path} (looked for {files}); see harness data describe {name}, "
         f"or write dataset: {made[0]} in the sweep after: {make_command(sibling, made[0])}"
     )

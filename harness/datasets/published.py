@@ -36,7 +36,7 @@ MD5 = {
 }
 SHA256 = {MNIST_NPZ: "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"}
 
-#: format → its files, one tuple for each layout that the readers know, the preferred one first.
+#: format → its files or directories, one tuple for each layout that the readers know, the preferred one first.
 LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "mnist": (
         MNIST_FILES,
@@ -50,15 +50,41 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], ...]] = {
         (*CIFAR_TRAIN_BATCHES, CIFAR_TEST_BATCH),
         tuple(f"{name}.bin" for name in (*CIFAR_TRAIN_BATCHES, CIFAR_TEST_BATCH)),
     ),
+    "imagenet": (("ILSVRC/Data/CLS-LOC/train", "ILSVRC/Data/CLS-LOC/val"),),
+    "caltech256": (("256_ObjectCategories",),),
+    "chestxray14": (("Data_Entry_2017.csv", "images"),),
 }
 
-#: format → samples of the published set.
-COUNTS = {"mnist": {"train": 60_000, "test": 10_000}, "cifar10": {"train": 50_000, "test": 10_000}}
+#: format → samples of the published set by split; Caltech-256 has no split, ImageNet's test part is its validation set.
+COUNTS = {
+    "mnist": {"train": 60_000, "test": 10_000},
+    "cifar10": {"train": 50_000, "test": 10_000},
+    "imagenet": {"train": 1_281_167, "test": 50_000},
+    "caltech256": {"train": 30_607},
+    "chestxray14": {"train": 86_524, "test": 25_596},
+}
+
+#: format → how to get the published set
+HOW_TO_GET = {
+    "mnist": "harness data fetch mnist",
+    "cifar10": "harness data fetch cifar10",
+    "caltech256": "harness data fetch caltech256",
+    "imagenet": (
+        "needs an account and the acceptance of its terms: get ILSVRC2012 CLS-LOC from image-net.org, or the archive "
+        "of Kaggle's 'ImageNet Object Localization Challenge', and unpack it so that ILSVRC/ and LOC_val_solution.csv "
+        "stand in the directory"
+    ),
+    "chestxray14": (
+        "get images_001.tar.gz to images_012.tar.gz, Data_Entry_2017.csv, train_val_list.txt and test_list.txt from "
+        "the NIH Clinical Center (nihcc.app.box.com, folder ChestXray-NIHCC), and unpack them so that images/ and the "
+        "tables stand in the directory"
+    ),
+}
 
 
 def find_layout(path: Path, form: str) -> tuple[str, ...] | None:
-    """The files (relative to ``path``) of the first layout that is wholly there, or None."""
+    """The files or directories (relative to ``path``) of the first layout that is wholly there, or None."""
     for names in LAYOUTS[form]:
-        if all((path / name).is_file() for name in names):
+        if all((path / name).exists() for name in names):
             return names
     return None

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from harness.catalog import DATASETS
 from harness.datasets import published
-from harness.datasets.manifest import MANIFEST, Manifest, check_files, file_facts, read_manifest
+from harness.datasets.manifest import LISTING, MANIFEST, Manifest, file_facts, read_listing, read_manifest
+from harness.datasets.parts import Produced
 from harness.errors import UserError
 
 OK, WRONG, UNKNOWN = "ok", "wrong", "unknown"
+_STREAMS = 8
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,25 @@ def verify(path: Path) -> tuple[str, Iterator[FileCheck]]:
 
 
 def _against_manifest(path: Path, manifest: Manifest) -> Iterator[FileCheck]:
-    for name, wrong in check_files(path, manifest):
-        yield FileCheck(name, WRONG if wrong else OK, wrong or "")
+    """Each file of the set, several read at a time."""
+    expected = [Produced(name, facts.bytes, facts.md5) for name, facts in manifest.files.items()]
+    if LISTING in manifest.files and (path / LISTING).is_file():
+        expected += read_listing(path)
+    with ThreadPoolExecutor(_STREAMS) as pool:
+        wrongs = pool.map(partial(_what_is_wrong, path), expected)
+        for file, wrong in zip(expected, wrongs, strict=True):
+            yield FileCheck(file.file, WRONG if wrong else OK, wrong or "")
+
+
+def _what_is_wrong(path: Path, expected: Produced) -> str | None:
+    file = path / expected.file
+    try:
+        facts = file_facts(file)
+    except OSError as error:
+        return "missing" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+    if facts.bytes != expected.bytes:
+        return f"{facts.bytes} bytes instead of {expected.bytes}"
+    return None if facts.md5 == expected.md5 else "checksum differs"
 
 
 def _against_published(path: Path, names: tuple[str, ...]) -> Iterator[FileCheck]:

@@ -145,7 +145,7 @@ def test_a_half_made_set_is_no_set_and_is_completed(tmp_path, monkeypatch):
     path = tmp_path / "set"
     request = request_of("synthetic:mnist")
     with monkeypatch.context() as patch:
-        patch.setattr("harness.datasets.manifest.file_facts", lambda path: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("harness.datasets.lifecycle.file_facts", lambda path: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             make(path, request)
     assert (path / PARTIAL).exists()
