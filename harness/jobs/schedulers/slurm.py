@@ -34,6 +34,7 @@ _STATES = {
     "TIMEOUT": JobState.TIMED_OUT,
     "DEADLINE": JobState.TIMED_OUT,
 }
+_UNKNOWN = "unknown"
 # reasons that waiting does not cure; limits "per job" are the request's own fault
 _NEVER = re.compile(
     r"PartitionConfig|PartitionNodeLimit|PartitionTimeLimit|DependencyNeverSatisfied|BadConstraints"
@@ -113,13 +114,22 @@ def parse_status(job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str,
         for row in read(answer.stdout) if answer.returncode == 0 else ():
             old = found.get(row.job_id)
             # the two were asked one after the other: the state further on is the later one
-            if old is None or old.state is None or (row.state is not None and row.state.rank > old.state.rank):
+            if old is None or _rank(row) > _rank(old):
                 found[row.job_id] = row
     for number, answer in enumerate(answers[::2]):
         if answer.returncode == 0 or "Invalid job id specified" in answer.stderr:
             for job_id in job_ids[number * IDS_PER_CALL : (number + 1) * IDS_PER_CALL]:
-                found.setdefault(job_id, Observation(job_id=job_id, state=None, native_state="unknown"))
-    return {job_id: found[job_id] for job_id in job_ids if job_id in found}
+                found.setdefault(job_id, Observation(job_id=job_id, state=None, native_state=_UNKNOWN))
+    return {job_id: found[job_id] for job_id in job_ids if job_id in found and _teaches(found[job_id])}
+
+
+def _rank(observation: Observation) -> int:
+    return -1 if observation.state is None else observation.state.rank
+
+
+def _teaches(observation: Observation) -> bool:
+    """A listed job in a state that this harness has no word for is not unknown to Slurm: nothing is learnt."""
+    return observation.state is not None or observation.native_state == _UNKNOWN
 
 
 def find_argv(user: str) -> list[str]:
@@ -127,6 +137,7 @@ def find_argv(user: str) -> list[str]:
 
 
 def parse_find(answer: Answer) -> list[Observation] | None:
+    """Jobs in a state that this harness has no word for are there all the same, with ``state`` None."""
     return list(_squeue_rows(answer.stdout)) if answer.returncode == 0 else None
 
 
@@ -154,15 +165,15 @@ def _sacct_rows(stdout: str) -> Iterator[Observation]:
 
 def _observations(job_id: str, state_word: str, exit_code: str, reason: str, name: str) -> Iterator[Observation]:
     """The jobs of one row: a waiting array is one row for all its elements. ``CANCELLED by 0`` names who did it."""
-    state = _STATES.get(state_word.partition(" ")[0].rstrip("+"))
-    if state is None:
+    if not job_id:
         return
+    state = _STATES.get(state_word.partition(" ")[0].rstrip("+"))
     for element in _elements(job_id):
         yield Observation(
             job_id=element,
             state=state,
             native_state=state_word,
-            exit_status=_exit_status(exit_code) if state.ended else None,
+            exit_status=_exit_status(exit_code) if state is not None and state.ended else None,
             reason="" if reason == "None" else reason,
             never_runnable=state is JobState.QUEUED and bool(_NEVER.search(reason)),
             job_name=name,

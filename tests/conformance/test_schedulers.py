@@ -1,0 +1,393 @@
+"""One suite over every scheduler: exact sets of directives, submit and status answers, hostile paths.
+
+A new scheduler joins by a line in the catalog, its rows in the tables here, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jobs_support import JOB_NAME, make_cluster, make_placement
+
+from harness import catalog
+from harness.errors import UserError
+from harness.jobs.schedulers.interface import Answer, ArrayRange, Scheduler
+from harness.model.cluster import Directives
+from harness.model.job import JobState
+
+LOG = "/home/u/r0a1/scheduler.log"
+NAMES = sorted(catalog.SCHEDULERS)
+SMALL = make_placement()
+LARGE = make_placement(
+    nodes=2,
+    ranks_per_node=4,
+    cores_per_node=40,
+    gpus_per_node=4,
+    memory_bytes=80 * 1024**3 + 1,
+    walltime_s=100 * 3600 + 59,
+    queue="volta_gpu",
+    account="acc-1",
+    project="proj_2",
+)
+
+
+def scheduler(name: str) -> Scheduler:
+    return catalog.load(catalog.SCHEDULERS[name])  # type: ignore[no-any-return]
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+PBS_HEAD = {f"-N {JOB_NAME}", "-S /bin/bash", "-j oe", f"-o {LOG}", "-m n", "-r n"}
+SLURM_HEAD = {f"--job-name={JOB_NAME}", f"--output={LOG}", "--open-mode=append", "--no-requeue"}
+LOCAL_HEAD = {f'name="{JOB_NAME}"', f'output="{LOG}"'}
+
+EXPECTED: dict[str, dict[str, set[str]]] = {
+    "local": {
+        "small": LOCAL_HEAD | {"cores=10", "walltime_s=5400", "exclusive=false"},
+        "large": LOCAL_HEAD | {"cores=40", "walltime_s=360059", "memory_bytes=85899345921", "exclusive=false"},
+    },
+    "pbs": {
+        "small": PBS_HEAD | {"-l select=1:ncpus=10:mpiprocs=1", "-l walltime=01:30:00"},
+        "large": PBS_HEAD
+        | {"-q volta_gpu", "-A acc-1", "-P proj_2", "-l walltime=100:00:59"}
+        | {"-l select=2:ncpus=40:mpiprocs=4:ngpus=4:mem=81921mb"},
+    },
+    "slurm": {
+        "small": SLURM_HEAD | {"--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=10", "--time=01:30:00"},
+        "large": SLURM_HEAD
+        | {"--partition=volta_gpu", "--account=acc-1", "--nodes=2", "--ntasks-per-node=4", "--cpus-per-task=10"}
+        | {"--gres=gpu:4", "--mem=81921M", "--time=100:00:59"},
+    },
+    "torque": {
+        "small": PBS_HEAD | {"-l nodes=1:ppn=10", "-l walltime=01:30:00"},
+        "large": PBS_HEAD
+        | {"-q volta_gpu", "-A acc-1", "-l nodes=2:ppn=40:gpus=4", "-l mem=163842mb", "-l walltime=100:00:59"},
+    },
+}
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_directives_are_exactly_these(name: str, size: str) -> None:
+    placement = {"small": SMALL, "large": LARGE}[size]
+    lines = scheduler(name).directives(make_cluster(name), placement, JOB_NAME, LOG)
+    assert set(lines) == EXPECTED[name][size]
+    assert len(lines) == len(set(lines))
+
+
+def added(name: str, directives: Directives, placement: Any = SMALL) -> tuple[set[str], set[str]]:
+    """What a site's own settings add to and take from the directives."""
+    plain = set(scheduler(name).directives(make_cluster(name), placement, JOB_NAME, LOG))
+    own = set(scheduler(name).directives(make_cluster(name, directives=directives), placement, JOB_NAME, LOG))
+    return own - plain, plain - own
+
+
+def test_polaris() -> None:
+    site = Directives(place="scatter", select_extra="system=polaris", filesystems="home:eagle", extra=("-k doe",))
+    assert added("pbs", site) == (
+        {"-l select=1:ncpus=10:mpiprocs=1:system=polaris", "-l place=scatter", "-l filesystems=home:eagle", "-k doe"},
+        {"-l select=1:ncpus=10:mpiprocs=1"},
+    )
+
+
+def test_gadi_asks_for_sums_without_select() -> None:
+    site = Directives(style="plain", extra=("-l storage=gdata/ab1+scratch/ab1", "-l wd"))
+    new, gone = added("pbs", site, LARGE)
+    assert new == {"-l ncpus=80", "-l ngpus=8", "-l mem=163842mb", "-l storage=gdata/ab1+scratch/ab1", "-l wd"}
+    assert gone == {"-l select=2:ncpus=40:mpiprocs=4:ngpus=4:mem=81921mb"}
+
+
+def test_sophia_counts_gpus() -> None:
+    assert added("pbs", Directives(style="by_gpu"), LARGE)[0] == {"-l select=8"}
+    with pytest.raises(UserError, match="asked for by GPUs"):
+        added("pbs", Directives(style="by_gpu"), SMALL)
+
+
+def test_a_style_of_torque_is_refused_by_pbs() -> None:
+    with pytest.raises(UserError, match="'nodes' is Torque's"):
+        added("pbs", Directives(style="nodes"))
+
+
+def test_whole_nodes() -> None:
+    site = Directives(exclusive=True)
+    assert added("pbs", site)[0] == {"-l place=scatter:excl"}
+    assert added("pbs", Directives(exclusive=True, place="pack:excl"))[0] == {"-l place=pack:excl"}
+    assert added("torque", site)[0] == {"-n"}
+    assert added("slurm", site)[0] == {"--exclusive"}
+    assert added("local", site)[0] == {"exclusive=true"}
+
+
+def test_kind_of_gpu() -> None:
+    assert added("slurm", Directives(gpu_type="v100"), LARGE)[0] == {"--gres=gpu:v100:4"}
+
+
+def test_torque_charges_a_project_without_an_account() -> None:
+    placement = make_placement(project="proj")
+    assert "-A proj" in scheduler("torque").directives(make_cluster("torque"), placement, JOB_NAME, LOG)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("queue", "a b"), ("account", "x\n#PBS -l walltime=99:00:00"), ("account", "a,b"), ("queue", "é")],
+)
+@pytest.mark.parametrize("name", ["pbs", "slurm", "torque"])
+def test_words_that_would_change_the_request_are_refused(name: str, field: str, value: str) -> None:
+    placement = make_placement(**{field: value})
+    with pytest.raises(UserError, match="cannot stand in a job script's directives"):
+        scheduler(name).directives(make_cluster(name), placement, JOB_NAME, LOG)
+
+
+@pytest.mark.parametrize("line", ["", "  ", "-k doe\nrm -rf x", "-k\tdoe"])
+@pytest.mark.parametrize("name", ["pbs", "slurm", "torque"])
+def test_a_sites_own_line_is_one_line(name: str, line: str) -> None:
+    with pytest.raises(UserError, match="is not one line"):
+        added(name, Directives(extra=(line,)))
+
+
+def test_a_list_of_file_systems_with_a_comma_is_refused_with_the_right_spelling() -> None:
+    with pytest.raises(UserError, match="home:eagle"):
+        added("pbs", Directives(filesystems="home,eagle"))
+
+
+HOSTILE = ["/a b", "/a'b", '/a"b', "/a$(touch x)", "/a\nb", "/é", "/a:b", "/a,b", "/a%j", "/a^array_index^", "relative"]
+
+
+@pytest.mark.parametrize("folder", HOSTILE)
+def test_a_log_path_that_a_directive_could_misread_is_not_used(name: str, folder: str) -> None:
+    lines = scheduler(name).directives(make_cluster(name), SMALL, JOB_NAME, f"{folder}/log")
+    assert all("\n" not in line for line in lines)
+    if name == "local":  # its directives are JSON
+        assert f"output={json.dumps(f'{folder}/log')}" in lines
+    else:
+        assert lines[3 if name != "slurm" else 1] in ("-o /dev/null", "--output=/dev/null")
+
+
+@pytest.mark.parametrize("folder", HOSTILE)
+def test_the_scripts_path_is_one_argument(name: str, folder: str) -> None:
+    argv = scheduler(name).submit_argv(f"{folder}/job.sh", JOB_NAME)
+    assert argv[-1] == f"{folder}/job.sh"
+    assert sum(JOB_NAME in word for word in argv) == 1
+    assert shlex.split(shlex.join(argv)) == argv
+
+
+ARRAYS = {"pbs": ({"-J 0-9%3", "-r y"}, {"-r n"}), "torque": ({"-t 0-9%3"}, set()), "slurm": ({"--array=0-9%3"}, set())}
+
+
+@pytest.mark.parametrize("name", sorted(ARRAYS))
+def test_arrays(name: str) -> None:
+    module, cluster = scheduler(name), make_cluster(name)
+    plain = set(module.directives(cluster, SMALL, JOB_NAME, LOG))
+    array = set(module.directives(cluster, SMALL, JOB_NAME, LOG, ArrayRange(10, 3)))
+    assert (array - plain, plain - array) == ARRAYS[name]
+    assert module.ARRAY_INDEX_VARIABLE
+
+
+def test_no_array_of_one_in_pbs() -> None:
+    with pytest.raises(UserError, match="at least two jobs"):
+        scheduler("pbs").directives(make_cluster("pbs"), SMALL, JOB_NAME, LOG, ArrayRange(1))
+
+
+def test_no_array_on_this_machine() -> None:
+    with pytest.raises(UserError, match="no job arrays"):
+        scheduler("local").directives(make_cluster("local"), SMALL, JOB_NAME, LOG, ArrayRange(2))
+
+
+BATCH_FAILED = "sbatch: error: Batch job submission failed: "
+NO_CONTROLLER = "Unable to contact slurm controller (connect failure)"
+TOO_MANY = "sbatch: error: AssocMaxSubmitJobLimit\n" + BATCH_FAILED + "Job violates accounting/QOS policy"
+SUBMISSIONS = [
+    ("pbs", Answer(0, "12.pbs-srv.site\n", ""), "accepted 12.pbs-srv.site"),
+    ("pbs", Answer(0, "Welcome to the cluster\n12[].pbs\n", "note: low on quota"), "accepted 12[].pbs"),
+    ("pbs", Answer(0, "", ""), "unknown"),
+    ("pbs", Answer(None, "", ""), "unknown"),
+    ("pbs", Answer(-9, "", ""), "unknown"),
+    ("pbs", Answer(255, "", "qsub: End of File"), "unknown"),
+    ("pbs", Answer(15031 & 255, "", "qsub: Protocol error"), "unknown"),
+    ("pbs", Answer(162, "", "qsub: cannot connect to server s (errno=15010)"), "refused retry"),
+    ("pbs", Answer(188, "", "qsub: Job violates queue and/or server resource limits"), "refused"),
+    ("pbs", Answer(38, "", "qsub: would exceed queue generic's per-user limit"), "refused retry"),
+    ("pbs", Answer(127, "", "qsub: No such file or directory"), "refused"),
+    ("torque", Answer(0, "77.torque.site.edu\n", ""), "accepted 77.torque.site.edu"),
+    ("torque", Answer(0, "77[].torque\n", ""), "accepted 77[].torque"),
+    ("torque", Answer(170, "", "qsub: submit error (Unknown queue MSG=cannot locate queue)"), "refused"),
+    ("slurm", Answer(0, "123\n", ""), "accepted 123"),
+    ("slurm", Answer(0, "123;cluster1\n", "sbatch: lua: be nice"), "accepted 123"),
+    ("slurm", Answer(0, "", ""), "unknown"),
+    ("slurm", Answer(None, "", ""), "unknown"),
+    ("slurm", Answer(1, "", BATCH_FAILED + "Socket timed out on send/recv operation"), "unknown"),
+    ("slurm", Answer(1, "", BATCH_FAILED + NO_CONTROLLER), "refused retry"),
+    ("slurm", Answer(1, "", BATCH_FAILED + "Invalid partition name specified"), "refused"),
+    ("slurm", Answer(1, "", TOO_MANY), "refused retry"),
+    ("local", Answer(0, "local-7\n", ""), "accepted local-7"),
+    ("local", Answer(1, "", "Traceback"), "unknown"),
+    ("local", Answer(3, "", "more cores than there are"), "refused"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "answer", "expected"), SUBMISSIONS)
+def test_submission(name: str, answer: Answer, expected: str) -> None:
+    got = scheduler(name).parse_submit(answer)
+    assert f"{got.outcome} {got.job_id}{'retry' if got.retryable else ''}".strip() == expected
+    assert got.outcome == "accepted" or got.message
+
+
+def test_a_job_can_be_asked_for_found_and_cancelled(name: str) -> None:
+    module = scheduler(name)
+    assert module.status_argv([]) == []
+    assert module.cancel_argv([]) == []
+    ids = [f"{number}.srv" for number in range(1000)]
+    for argv_list in (module.status_argv(ids), module.cancel_argv(ids)):
+        asked = [
+            job_id
+            for job_id in ids
+            if any(job_id in word.split("=")[-1].split(",") for argv in argv_list for word in argv)
+        ]
+        assert asked == ids
+        assert all(len(" ".join(argv)) < 100_000 for argv in argv_list)
+    assert module.find_argv("me $(touch x)")
+
+
+def lines(*rows: str) -> str:
+    return "".join(row + "\n" for row in rows)
+
+
+def pbs_text(job_id: str, **attributes: str) -> str:
+    return lines(f"Job Id: {job_id}", *(f"    {key} = {value}" for key, value in attributes.items()), "")
+
+
+def squeue(job_id: str, state: str, code: str = "0", reason: str = "None", name: str = JOB_NAME) -> str:
+    return f"{job_id:<64}{state:<24}{code:<16}{reason:<64}{name:<64}\n"
+
+
+OK = Answer(0, "", "")
+NO_DATABASE = Answer(1, "", "Slurm accounting storage is disabled\n")
+NO_HISTORY = Answer(0, "", "qstat: PBS is not configured to maintain job history 7.srv")
+UNKNOWN_7 = Answer(153, "", "qstat: Unknown Job Id 7.srv")
+FINISHED_7 = Answer(35, "", "qstat: 7.srv Job has finished, use -x or -H")
+NO_SERVER = Answer(255, '{"pbs_server": "s"}', "qstat: cannot connect to server s (errno=15008)")
+RUNNING_7 = pbs_text("7.srv", job_state="R")
+ENDED_7 = pbs_text("7.srv", job_state="F", Exit_status="0")
+OVER_TIME_7 = pbs_text(
+    "7.srv",
+    job_state="C",
+    exit_status="271",
+    **{"resources_used.walltime": "01:00:02", "Resource_List.walltime": "01:00:00"},
+)
+ODD_7 = pbs_text("7.srv", Variable_List="A=1,\nJob Id: oops", job_state="F", Exit_status="0")
+STATES = [
+    ("torque", "7.srv", [pbs_text("7.srv", job_state="Q")], "QUEUED Q"),
+    ("torque", "7.srv", [pbs_text("7.srv", job_state="R")], "RUNNING R"),
+    ("torque", "7.srv", [pbs_text("7.srv", job_state="C", exit_status="0")], "SUCCEEDED C 0"),
+    ("torque", "7.srv", [pbs_text("7.srv", job_state="C", exit_status="3")], "FAILED C 3"),
+    ("torque", "7.srv", [pbs_text("7.srv", job_state="C", exit_status="-11")], "TIMED_OUT C -11"),
+    ("torque", "7.srv", [pbs_text("7.srv", job_state="C", exit_status="271")], "CANCELLED C 271"),
+    (
+        "torque",
+        "7.srv",
+        [OVER_TIME_7],
+        "TIMED_OUT C 271",
+    ),
+    ("torque", "7.srv", [pbs_text("7.srv", job_state="C")], "CANCELLED C"),
+    ("torque", "7.srv", [Answer(153, "", "qstat: Unknown Job Id Error 7.srv\n")], "None unknown"),
+    ("torque", "7.srv", [Answer(111, "", "qstat: cannot connect to server srv (errno=111)")], "nothing"),
+    ("pbs", "7.srv", [OK, pbs_text("7.srv", job_state="Q", comment="Can Never Run: ncpus")], "QUEUED Q never"),
+    ("pbs", "7.srv", [OK, pbs_text("7.srv", job_state="?")], "nothing"),
+    ("pbs", "7.srv", [RUNNING_7, ENDED_7], "SUCCEEDED F 0"),
+    ("pbs", "7.srv", [FINISHED_7, pbs_text("7.srv", job_state="F", Exit_status="-29")], "TIMED_OUT F -29"),
+    ("pbs", "7.srv", [RUNNING_7, NO_HISTORY], "RUNNING R"),
+    ("pbs", "7.srv", [UNKNOWN_7, NO_HISTORY], "None unknown"),
+    ("pbs", "7.srv", [NO_SERVER] * 2, "nothing"),
+    ("pbs", "7.srv", [Answer(None, "", "")] * 2, "nothing"),
+    ("pbs", "7.srv", [OK, pbs_text("70.srv", job_state="R") + pbs_text("7.srv", job_state="R")], "RUNNING R"),
+    ("pbs", "7[3].srv", [OK, pbs_text("7[3].srv", job_state="X", Exit_status="5", substate="93")], "FAILED X 5"),
+    ("pbs", "7.srv", [OK, ODD_7], "SUCCEEDED F 0"),
+    ("slurm", "7", [squeue("7", "PENDING", reason="Priority"), NO_DATABASE], "QUEUED PENDING"),
+    ("slurm", "7", [squeue("7", "PENDING", reason="PartitionNodeLimit"), NO_DATABASE], "QUEUED PENDING never"),
+    ("slurm", "7", [squeue("7", "PENDING", reason="DependencyNeverSatisfied"), NO_DATABASE], "QUEUED PENDING never"),
+    ("slurm", "7", [squeue("7", "PENDING", reason="AssocMaxCpuPerJobLimit"), NO_DATABASE], "QUEUED PENDING never"),
+    ("slurm", "7", [squeue("7", "PENDING", reason="AssocGrpCpuLimit"), NO_DATABASE], "QUEUED PENDING"),
+    ("slurm", "7", [squeue("7", "COMPLETING"), NO_DATABASE], "RUNNING COMPLETING"),
+    ("slurm", "7", [squeue("7", "COMPLETED"), NO_DATABASE], "SUCCEEDED COMPLETED 0"),
+    ("slurm", "7", [squeue("7", "FAILED", "768"), NO_DATABASE], "FAILED FAILED 3"),
+    ("slurm", "7", [squeue("7", "FAILED", "9"), NO_DATABASE], "FAILED FAILED 137"),
+    ("slurm", "7", [squeue("7", "TIMEOUT", "9"), NO_DATABASE], "TIMED_OUT TIMEOUT 137"),
+    ("slurm", "7", [squeue("7", "NODE_FAIL"), NO_DATABASE], "FAILED NODE_FAIL 0"),
+    ("slurm", "7", [Answer(1, "", "slurm_load_jobs error: Invalid job id specified\n"), NO_DATABASE], "None unknown"),
+    ("slurm", "7", [squeue("8", "RUNNING"), NO_DATABASE], "None unknown"),
+    ("slurm", "7", [squeue("7", "SOMETHING_NEW"), NO_DATABASE], "nothing"),
+    ("slurm", "7", [OK, lines(f"7|CANCELLED by 1000|0:15|None|{JOB_NAME}")], "CANCELLED CANCELLED by 1000 143"),
+    ("slurm", "7", [squeue("7", "RUNNING"), lines(f"7|COMPLETED|0:0|None|{JOB_NAME}")], "SUCCEEDED COMPLETED 0"),
+    ("slurm", "7", [Answer(1, "", "slurm_load_jobs error: " + NO_CONTROLLER), NO_DATABASE], "nothing"),
+    ("slurm", "7_3", [squeue("7_[2-5,9%2]", "PENDING"), NO_DATABASE], "QUEUED PENDING"),
+    ("slurm", "7_9", [squeue("7_[2-5,9%2]", "PENDING"), NO_DATABASE], "QUEUED PENDING"),
+    ("slurm", "7_6", [squeue("7_[2-5,9%2]", "PENDING"), NO_DATABASE], "None unknown"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "job_id", "said", "expected"), STATES)
+def test_state(name: str, job_id: str, said: list[str | Answer], expected: str) -> None:
+    answers = [part if isinstance(part, Answer) else Answer(0, part, "") for part in said]
+    found = scheduler(name).parse_status([job_id], answers)
+    assert in_words(found.get(job_id)) == expected
+    assert all(key == observation.job_id == job_id for key, observation in found.items())
+
+
+def in_words(seen: Any) -> str:
+    if seen is None:
+        return "nothing"
+    state = seen.state.value if seen.state else "None"
+    status = "" if seen.exit_status is None else str(seen.exit_status)
+    return " ".join(filter(None, [state, seen.native_state, status, "never" if seen.never_runnable else ""]))
+
+
+def test_one_bad_record_costs_nothing_but_itself() -> None:
+    broken = (
+        '{\n"Jobs": {\n"1.s": {\n"job_state": "R",\n"Submit_arguments": "a\\q",\n},\n'
+        '"2.s": {\n"Variable_List": {\n"job_state": "F",\n"x": nan\n},\n"job_state": "Q"\n},\n"3.s": {\n"job_st'
+    )
+    found = scheduler("pbs").parse_status(["1.s", "2.s", "3.s"], [Answer(0, broken, "")])
+    assert {job_id: seen.state for job_id, seen in found.items()} == {"1.s": JobState.RUNNING, "2.s": JobState.QUEUED}
+
+
+def found_names(name: str, answer: Answer) -> dict[str, str] | None:
+    found = scheduler(name).parse_find(answer)
+    return None if found is None else {job.job_name: job.job_id for job in found}
+
+
+RUNNING_1 = pbs_text("1.s", Job_Name="h1", job_state="R")
+RUNNING_2 = pbs_text("2[].s", Job_Name="h2", job_state="B")
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "expected"),
+    [
+        ("pbs", Answer(0, "ids\n", ""), {}),
+        ("pbs", Answer(0, "ids 1.s 2[].s\n" + RUNNING_1 + RUNNING_2, ""), {"h1": "1.s", "h2": "2[].s"}),
+        ("pbs", Answer(0, "ids 1.s 2[].s\n" + RUNNING_1, ""), None),  # a record is missing
+        ("pbs", Answer(35, "ids 1.s 2.s\n" + RUNNING_1, "qstat: 2.s Job has finished, use -x"), {"h1": "1.s"}),
+        ("pbs", Answer(162, "", "qselect: cannot connect to server s"), None),
+        ("pbs", Answer(None, "ids 1.s\n" + RUNNING_1, ""), None),
+        ("pbs", Answer(0, "", ""), None),
+        ("torque", Answer(0, "ids 1.s\n" + RUNNING_1, ""), {"h1": "1.s"}),
+        ("torque", Answer(153, "ids 1.s\n", "qstat: Unknown Job Id Error 1.s"), {}),
+        ("slurm", Answer(0, "", ""), {}),
+        ("slurm", Answer(0, squeue("1", "RUNNING", name="h1"), ""), {"h1": "1"}),
+        ("slurm", Answer(1, "", "slurm_load_jobs error: Unable to contact slurm controller"), None),
+        ("local", Answer(1, "", ""), None),
+    ],
+)
+def test_jobs_are_found_by_name_or_not_at_all(name: str, answer: Answer, expected: dict[str, str] | None) -> None:
+    assert found_names(name, answer) == expected
+
+
+def test_every_row_of_the_tables_names_a_scheduler_and_none_is_left_out() -> None:
+    def rows() -> Iterator[str]:
+        yield from (row[0] for row in SUBMISSIONS)
+
+    assert set(EXPECTED) == set(rows()) == set(NAMES)
