@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -15,6 +16,7 @@ from harness.errors import nearest
 from harness.model.axes import Axes
 
 OPTION_PREFIX = "options."
+_DEFAULTS = {name: info.default for name, info in Axes.model_fields.items()}
 
 
 @cache
@@ -23,6 +25,7 @@ def axis_annotations() -> dict[str, Any]:
     return {name: full_annotation(info) for name, info in Axes.model_fields.items() if name != "options"}
 
 
+@cache
 def options() -> dict[str, Option]:
     """Every option of a workload or pipeline that the catalog names, by its name."""
     found: dict[str, Option] = {}
@@ -36,6 +39,12 @@ def options() -> dict[str, Option]:
 def axis_names() -> list[str]:
     """All keys that a matrix can have."""
     return [*axis_annotations(), *(OPTION_PREFIX + name for name in options())]
+
+
+def nearest_axis(key: str) -> str:
+    """The valid axes as text, or the valid options where an option is meant; the nearest one first."""
+    is_option = key.startswith(OPTION_PREFIX)
+    return nearest(key, [name for name in axis_names() if name.startswith(OPTION_PREFIX) == is_option])
 
 
 def choices(axis: str) -> list[str] | None:
@@ -77,7 +86,7 @@ def is_axis(decoder: Decoder, key: str, line: int, what: str) -> bool:
     """Whether ``key`` names an axis or option; the problem is noted where it does not."""
     if annotation_of(key) is not None:
         return True
-    decoder.problem(line, f"unknown axis {key!r} in {what}", nearest(key, axis_names()))
+    decoder.problem(line, f"unknown axis {key!r} in {what}", nearest_axis(key))
     return False
 
 
@@ -106,7 +115,10 @@ def checked(key: str, value: Any) -> Any:
     try:
         value = adapter(annotation_of(key)).validate_python(value, strict=True)
     except ValidationError as error:
-        raise ValueError(f"gives {value!r}; {error.errors()[0]['msg']}") from None
+        wanted = error.errors()[0]["msg"].replace("Input should be", "it must be")
+        raise ValueError(f"gives {value!r}; {wanted}") from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"gives {value!r}; it must be finite")
     valid = choices(key)
     if valid is not None and isinstance(value, str) and value not in valid:
         raise ValueError(f"gives {value!r}; {nearest(value, valid)}")
@@ -117,4 +129,4 @@ def default_of(key: str) -> Any:
     """The value of an axis or option that a sweep does not give."""
     if key.startswith(OPTION_PREFIX):
         return options()[key.removeprefix(OPTION_PREFIX)].default
-    return Axes.model_fields[key].default
+    return _DEFAULTS[key]

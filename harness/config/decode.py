@@ -82,11 +82,19 @@ class Decoder:
         self.problem(line, f"unknown key {key!r} in {what}", nearest(key, sorted(valid)))
 
     def fields(
-        self, node: Node, model: type[BaseModel], what: str, special: dict[str, Special] | None = None
+        self,
+        node: Node,
+        model: type[BaseModel],
+        what: str,
+        special: dict[str, Special] | None = None,
+        hidden: Iterable[str] = (),
     ) -> dict[str, Any]:
-        """The fields of ``model`` given in a mapping; ``special`` decodes a user's key by other means."""
+        """The fields of ``model`` given in a mapping.
+
+        ``special`` decodes a user's key by other means; ``hidden`` fields are not the author's to write.
+        """
         special = special or {}
-        known = {user_key(name): (name, info) for name, info in model.model_fields.items()}
+        known = {user_key(name): (name, info) for name, info in model.model_fields.items() if name not in hidden}
         values: dict[str, Any] = {}
         entries = self.mapping(node, what)
         for key, entry in entries.items():

@@ -66,7 +66,15 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
     evaluator = EvalWithCompoundTypes(functions=FUNCTIONS, names=namespace(values))
     try:
         return evaluator.eval(text, previously_parsed=_parse(text))
-    except (InvalidExpression, ArithmeticError, TypeError, ValueError, LookupError, AttributeError) as error:
+    except (
+        InvalidExpression,
+        ArithmeticError,
+        TypeError,
+        ValueError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise ExpressionError(f"{text!r} has no value: {error}") from None
 
 
@@ -97,7 +105,9 @@ def _check_names(used: set[str], functions: set[str]) -> None:
     valid = [*axis_annotations(), *FACTS, *(OPTION_PREFIX + name for name in options())]
     for name in sorted(used):
         if name not in valid:
-            raise ExpressionError(f"an expression has no name {name!r}; {nearest(name, valid)}")
+            is_option = name.startswith(OPTION_PREFIX)
+            fitting = [choice for choice in valid if choice.startswith(OPTION_PREFIX) == is_option]
+            raise ExpressionError(f"an expression has no name {name!r}; {nearest(name, fitting)}")
     for name in sorted(functions):
         if name not in FUNCTIONS:
             raise ExpressionError(f"an expression has no function {name!r}; {nearest(name, list(FUNCTIONS))}")

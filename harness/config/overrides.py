@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
 from typing import Any
 
 from harness.config.axis_types import annotation_of, axis_names, decode_axis, decode_axis_list
 from harness.config.decode import INVALID, Decoder, full_annotation, user_key
+from harness.config.grid_reader import STEPS_KEYS
 from harness.config.scalars import as_bytes, as_duration_s
-from harness.config.sweep_file import STEPS_KEYS
 from harness.config.yaml_marks import Node, Scalar, Sequence, parse
-from harness.errors import UserError, nearest
+from harness.errors import ConfigError, UserError, nearest
 from harness.model.sweep import Grid, Sweep
 
 _SWEEP_FIELDS = ("repeats", "seed", "walltime_s", "memory_bytes")
@@ -31,7 +32,12 @@ def override(sweep: Sweep, settings: SequenceOf[str]) -> Sweep:
         key, equals, text = setting.partition("=")
         if not equals:
             raise UserError(f"--set {setting!r} has no '='; write --set axis=value, such as --set cpu_cores=1,2")
-        sweep = _apply(sweep, key.strip(), text)
+        try:
+            sweep = _apply(sweep, key.strip(), text)
+        except ConfigError as error:
+            # lines of a file mean nothing here
+            problems = (replace(problem, line=0) for problem in error.problems)
+            raise ConfigError(problems) from None
     return sweep
 
 
@@ -44,7 +50,7 @@ def _apply(sweep: Sweep, key: str, text: str) -> Sweep:
         return sweep.model_copy(update={fields[key]: value})
     axis = _STEPS.get(key, key)
     if annotation_of(axis) is None:
-        raise UserError(f"--set: unknown key {key!r}; {nearest(key, [*axis_names(), *fields, *_STEPS])}")
+        raise UserError(f"--set: unknown key {key!r}; {nearest(key, [*fields, *_STEPS, *axis_names()])}")
     values = _axis_values(decoder, axis, text)
     decoder.finish()
     return sweep.model_copy(update={"grids": tuple(_pinned(grid, axis, values) for grid in sweep.grids)})

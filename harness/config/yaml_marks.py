@@ -8,6 +8,7 @@ are refused.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,8 @@ MAX_FILE_BYTES = 1_000_000
 MAX_VALUES = 100_000
 MAX_DEPTH = 30
 
+#: characters that YAML 1.1 does not allow unescaped (section 5.1)
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _TAG_PREFIX = "tag:yaml.org,2002:"
 _SCALAR_TAGS = {"str", "int", "float", "bool", "null", "timestamp", "merge", "value"}
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -86,17 +89,15 @@ def parse(text: str, file: str) -> Node | None:
     Raises:
         ConfigError: with every repeated key, or the first syntax error.
     """
+    control = _CONTROL.search(text)
+    if control:
+        line = text.count("\n", 0, control.start()) + 1
+        raise ConfigError([Problem(file, line, f"holds the control character U+{ord(control[0]):04X}", "remove it")])
     try:
         _check_depth(text, file)
         root = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
-        raise ConfigError([_syntax_problem(error, file)]) from None
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1 if isinstance(error.position, int) else 0
-        what = f"character U+{ord(str(error.character)[:1] or ' '):04X} is not allowed in YAML"
-        raise ConfigError(
-            [Problem(file, line, what if isinstance(error.character, str) else str(error.reason))]
-        ) from None
+        raise ConfigError([_syntax_problem(error, text, file)]) from None
     except yaml.YAMLError as error:
         raise ConfigError([Problem(file, 0, f"not readable as YAML: {error}")]) from None
     if root is None:
@@ -138,10 +139,12 @@ def _check_depth(text: str, file: str) -> None:
             depth -= 1
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError, file: str) -> Problem:
+def _syntax_problem(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     what = " ".join(part for part in (error.context, error.problem) if part)
-    valid = "indent with spaces, not tabs" if "'\\t'" in what else ""
+    lines = text.splitlines()
+    tab = mark is not None and mark.line < len(lines) and "\t" in lines[mark.line]
+    valid = "indent with spaces, not tabs" if tab else ""
     return Problem(file, mark.line + 1 if mark else 0, f"not readable as YAML: {what}", valid)
 
 

@@ -9,6 +9,7 @@ derived values; what include adds as a new combination is never excluded.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ from harness.model.sweep import Condition, Expression, Grid, Sweep
 from harness.plan.defaults import fill
 
 Combination = dict[str, Any]
+
+MAX_COMBINATIONS = 200_000
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,12 @@ def product(grid: Grid) -> Iterator[Combination]:
         yield {axis: value for part in parts for axis, value in part.items()}
 
 
+def product_size(grid: Grid) -> int:
+    """How many combinations :func:`product` yields."""
+    groups = (len(next(iter(group.values()), ())) for group in grid.zip)
+    return math.prod((*(len(values) for values in grid.matrix.values()), *groups))
+
+
 class _Expander:
     def __init__(self, grid: Grid, file: str):
         self.grid = grid
@@ -63,6 +72,10 @@ class _Expander:
         self.derived = [(axis, grid.derive[axis]) for axis in derive_order(grid.derive)]
 
     def run(self) -> list[Combination]:
+        size = product_size(self.grid)
+        if size > MAX_COMBINATIONS:
+            what = f"matrix and zip make {size:,} combinations; a sweep may have {MAX_COMBINATIONS:,}"
+            raise ConfigError([Problem(self.file, 0, what, "vary fewer axes at once, or split the sweep")])
         kept = []
         for combination in product(self.grid) if self.grid.varied or not self.grid.include else ():
             if self.grid.exclude and self._is_excluded(combination):

@@ -13,6 +13,7 @@ from harness.model.job import Placement
 from harness.units import format_bytes, format_duration
 
 DEFAULT_WALLTIME_S = 3600
+_NO_LIMITS = Queue()
 
 #: (code, reason): the code is stable, the reason is for people
 Reason = tuple[str, str]
@@ -29,7 +30,7 @@ class Site:
 
     @property
     def queue(self) -> Queue:
-        return self.cluster.queues.get(self.queue_name or "", Queue())
+        return self.cluster.queues.get(self.queue_name or "", _NO_LIMITS)
 
     @property
     def asked_walltime_s(self) -> int:
