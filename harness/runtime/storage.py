@@ -70,7 +70,7 @@ def describe(spec: RunSpec, path: Path | None) -> dict[str, Any]:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         request, listed = manifest["request"], manifest["files"]
         sums = "".join(f"{file}\0{listed[file]['sha256']}\n" for file in sorted(listed))
-        size = sum(facts["bytes"] for facts in listed.values())
+        size = manifest["total_bytes"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         size = sum(file.stat().st_size for file in files(path))
         claimed = catalog.split_dataset(name)[0]

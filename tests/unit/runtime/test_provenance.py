@@ -50,6 +50,7 @@ def test_only_variables_that_change_a_run_are_kept_and_no_secret() -> None:
         "TF_API_KEY": "x",
         "NCCL_TOKEN": "x",
         "HOME": "/home/u",
+        "OMPI_COMM_WORLD_RANK": "1",
         "AWS_SECRET_ACCESS_KEY": "x",
     }
     kept = provenance.environment(environ)

@@ -93,6 +93,7 @@ def test_the_manifest_says_where_the_data_come_from(data: Path) -> None:
     assert (without["origin"], without["bytes"], without["verified"]) == ("digits", 305_000, None)
     manifest = {
         "request": {"format": "mnist", "origin": "synthetic", "counts": {"train": 60, "test": 10}},
+        "total_bytes": 12,
         "files": {"b": {"bytes": 7, "sha256": "bb"}, "a": {"bytes": 5, "sha256": "aa"}},
     }
     (data / storage.MANIFEST).write_text(json.dumps(manifest))
