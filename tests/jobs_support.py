@@ -27,8 +27,9 @@ def make_placement(**changes: Any) -> Placement:
 def make_spec(placement: Placement, campaign: str = "test", **axes: Any) -> RunSpec:
     chosen = Axes(
         **{
-            "workload": "replay",
-            "framework": "none",
+            "workload": "dcgan_mnist",
+            "framework": "torch",
+            "dataset": "digits:mnist",
             "cpu_cores": placement.cores_per_node,
             "ranks_per_node": placement.ranks_per_node,
             **axes,

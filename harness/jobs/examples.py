@@ -7,10 +7,11 @@ every byte. Write them anew with ``python -m harness.jobs.examples`` and read th
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.config.cluster_file import load_cluster
+from harness.config.overrides import override
 from harness.config.sweep_file import load_sweep
 from harness.errors import UserError
 from harness.files import write_atomically
@@ -24,6 +25,9 @@ from harness.plan.plan import plan
 #: where the examples pretend that the user works
 EXAMPLE_ROOT = Path("/home/user/dl-batch-harness")
 
+#: what a user would --set to make a sweep fit a cluster; the first that fits is shown
+_ADAPTATIONS = ((), ("gpus_per_rank=1",), ("gpus_per_rank=1", "cpu_cores=12"))
+
 
 def examples(project_root: Path) -> Iterator[tuple[str, str]]:
     """``(<cluster>/<sweep>.sh, text)`` for every pair where at least one point of the sweep can run."""
@@ -31,15 +35,17 @@ def examples(project_root: Path) -> Iterator[tuple[str, str]]:
     for cluster_file in sorted(project.clusters.glob("*.yml")):
         cluster = example_cluster(cluster_file.stem, project_root)
         for sweep_file in sorted(project.sweeps.glob("*.yml")):
-            try:
-                text = _example(cluster, sweep_file, project_root)
-            except UserError:  # nothing of this sweep can run there
-                continue
-            yield f"{cluster_file.stem}/{sweep_file.stem}.sh", text
+            for overrides in _ADAPTATIONS:
+                try:
+                    text = _example(cluster, sweep_file, overrides, project_root)
+                except UserError:  # nothing of this sweep can run there so
+                    continue
+                yield f"{cluster_file.stem}/{sweep_file.stem}.sh", text
+                break
 
 
-def _example(cluster: Cluster, sweep_file: Path, project_root: Path) -> str:
-    campaign = plan(load_sweep(sweep_file), cluster, now_unix_s=0.0)
+def _example(cluster: Cluster, sweep_file: Path, overrides: Sequence[str], project_root: Path) -> str:
+    campaign = plan(override(load_sweep(sweep_file), overrides), cluster, now_unix_s=0.0)
     spec = representative(campaign)
     attempt = ProjectLayout(EXAMPLE_ROOT).campaign(campaign.name).attempt(spec.point_id, 0, 1)
     return render_job(cluster, spec, attempt.root, project_root, source_root=EXAMPLE_ROOT)

@@ -42,7 +42,7 @@ def render_job(
         UserError: for values that the scheduler or the launcher cannot be given, and for a missing or bad template.
     """
     scheduler: Scheduler = catalog.load(catalog.lookup(catalog.SCHEDULERS, cluster.scheduler, "scheduler"))
-    placement, source = run_spec.placement, source_root or package_root()
+    placement, source = _needed(run_spec), source_root or package_root()
     output = str(attempt_dir / "scheduler.log")
     lines = scheduler.directives(cluster, placement, run_spec.job_name, output)
     values = {
@@ -53,9 +53,15 @@ def render_job(
         "job_id": f'"${{{scheduler.JOB_ID_VARIABLE}:-}}"',
         **_environment(cluster, source),
         **_staging(cluster, placement),
-        **_launch(cluster, placement, source),
+        **_launch(cluster, placement, source, reads_data=run_spec.axes.dataset is not None),
     }
     return render_template(cluster.body_template or BODY_TEMPLATE, values, project_root)
+
+
+def _needed(run_spec: RunSpec) -> Placement:
+    """The placement, with nothing to stage for a workload that reads no data."""
+    reads = run_spec.axes.dataset is not None
+    return run_spec.placement if reads else run_spec.placement.model_copy(update={"stage_from": None})
 
 
 def render_template(name: str, values: dict[str, Any], project_root: Path) -> str:
@@ -136,7 +142,7 @@ def _staging(cluster: Cluster, placement: Placement) -> dict[str, str]:
     }
 
 
-def _launch(cluster: Cluster, placement: Placement, source_root: Path) -> dict[str, str]:
+def _launch(cluster: Cluster, placement: Placement, source_root: Path, reads_data: bool) -> dict[str, str]:
     hosts = _hosts(cluster, placement)
     launch = launchers.launch_argv(cluster, placement, hosts)
     # env, since a container's own start-up may replace PYTHONPATH
@@ -145,7 +151,7 @@ def _launch(cluster: Cluster, placement: Placement, source_root: Path) -> dict[s
     wrapper = []
     if cluster.container is not None:
         data = Shell('"$HARNESS_DATA_DIR"') if placement.stage_from else expanded(placement.data_path)
-        binds = [str(source_root), Shell('"$attempt_dir"'), data]
+        binds = [str(source_root), Shell('"$attempt_dir"'), *([data] if reads_data else [])]
         wrapper = launchers.container_argv(cluster.container, placement.gpus_per_node > 0, binds)
     return {
         "launcher": quote(launch[0]),

@@ -81,11 +81,11 @@ class Bench:
     def behave(self, code: str) -> None:
         (self.source / "harness" / "runtime" / "behaviour.py").write_text(code)
 
-    def script(self, placement: Placement | None = None) -> Path:
+    def script(self, placement: Placement | None = None, **axes: Any) -> Path:
         cluster: Cluster = make_cluster(
             **{"scheduler": "slurm", "mpi": Mpi(command=str(self.launcher)), "python": self.python, **self.changes}
         )
-        spec = make_spec(placement or make_placement(ranks_per_node=2), campaign=HOSTILE)
+        spec = make_spec(placement or make_placement(ranks_per_node=2), campaign=HOSTILE, **axes)
         text = render_job(cluster, spec, self.attempt, self.root, source_root=self.source)
         path = self.root / "job.sh"
         path.write_text(text)
@@ -345,6 +345,12 @@ def test_a_variable_of_a_path_that_is_not_set_ends_the_job_with_its_name(bench: 
     assert bench.run(staged, **environment)[0] != 0
     assert bench.exit.cause == "setup"
     assert "SUB: is not set in the job" in bench.log("stderr")
+
+
+def test_a_workload_without_data_stages_nothing(bench: Bench, staged: Placement) -> None:
+    axes = {"workload": "replay", "framework": "none", "dataset": None}
+    assert "HARNESS_DATA_DIR" not in bench.script(staged, **axes).read_text()
+    assert "HARNESS_DATA_DIR" in bench.script(staged).read_text()
 
 
 def test_a_signal_while_staging_starts_no_launcher(bench: Bench, staged: Placement) -> None:

@@ -1,0 +1,157 @@
+#!/bin/bash
+#PBS -N hj2lndrdar0a1
+#PBS -S /bin/bash
+#PBS -j oe
+#PBS -o /dev/null
+#PBS -m n
+#PBS -r n
+#PBS -q volta_gpu
+#PBS -A volta_pilot
+#PBS -l nodes=2:ppn=40:gpus=4
+#PBS -l mem=786432mb
+#PBS -l walltime=01:30:00
+
+# shellcheck disable=SC2016,SC2317,SC2329  # user text in single quotes stays as it is; traps call functions
+
+set -u
+umask 022
+attempt_dir='/home/user/it'"'"'s here/r0a1'
+if ! mkdir "$attempt_dir/started" 2>/dev/null; then
+  [ -d "$attempt_dir/started" ] && exit 93
+  printf 'harness: %s cannot be written on %s; put results on a file system that compute nodes share\n' \
+    "$attempt_dir" "$(uname -n)" >&2
+  exit 94
+fi
+exec </dev/null >"$attempt_dir/stdout" 2>"$attempt_dir/stderr"
+
+# ---- evidence: exit.json is written on every way out ----
+
+job_id="${PBS_JOBID:-}"
+started_unix_s=$(date +%s.%N)
+cause=setup
+message='the job script ended before the launcher was started'
+staged=
+child=
+
+# $1 as a JSON string; control characters become spaces
+json_string() {
+  local text=${1//\\/\\\\}
+  text=${text//\"/\\\"}
+  printf '"%s"' "${text//[[:cntrl:]]/ }"
+}
+
+write_exit() {
+  printf '{"code":%d,"cause":"%s","started_unix_s":%s,"ended_unix_s":%s,"host":%s,"job_id":%s,"message":%s}\n' \
+    "$1" "$cause" "$started_unix_s" "$(date +%s.%N)" "$(json_string "$(uname -n)")" "$(json_string "$job_id")" \
+    "$(json_string "$message")" >"$attempt_dir/.exit.json.new" &&
+    mv -f "$attempt_dir/.exit.json.new" "$attempt_dir/exit.json"
+}
+
+finish() {
+  local code=$?
+  trap '' TERM USR1 INT
+  # A script that ends with 0 without having seen the launcher return 0 is no success.
+  [ "$cause" = exit ] || [ "$code" != 0 ] || code=1
+  write_exit "$code"
+  remove_staged
+  exit "$code"
+}
+trap finish EXIT
+
+stop() {
+  interrupted=1
+  cause=term
+  message="told to stop by SIG$1"
+  [ -z "$child" ] || kill -TERM "$child" 2>/dev/null
+}
+trap 'stop TERM' TERM
+trap 'stop USR1' USR1
+trap 'stop INT' INT
+
+fail() {
+  [ "$cause" = term ] || message=$1
+  printf 'harness: %s\n' "$1" >&2
+  exit 1
+}
+
+# Runs a command in the background, since bash defers traps while a command runs in the foreground.
+supervise() {
+  local status
+  [ "$cause" != term ] || return 143
+  "$@" &
+  child=$!
+  [ "$cause" != term ] || kill -TERM "$child" 2>/dev/null
+  while :; do
+    interrupted=
+    wait "$child"
+    status=$?
+    [ -n "$interrupted" ] || break
+  done
+  child=
+  return "$status"
+}
+
+remove_staged() {
+  [ -z "$staged" ] || mpirun -n 2 -ppn 1 -f "$attempt_dir"/hosts rm -rf -- "$staged"
+}
+
+# ---- environment ----
+
+cd "$attempt_dir" || fail "cannot enter the attempt directory"
+# Schedulers set thread counts for one process per node; the ranks set their own.
+unset OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS NUMEXPR_NUM_THREADS
+export PYTHONPATH=/home/user/dl-batch-harness"${PYTHONPATH:+:$PYTHONPATH}"
+if [ "$EUID" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+
+launcher=mpirun
+command -v "$launcher" >/dev/null || fail "no $launcher on $(uname -n): see modules and mpi.command in the cluster's file"
+export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}"  # passed to other nodes, so it must be set
+
+# one line per node, in the order of the allocation
+awk '!seen[$0]++' "$PBS_NODEFILE" | while read -r host; do printf '%s:4\n' "$host"; done >hosts
+
+# ---- staging: the data set to this job's own directory on each node ----
+
+read -r -d '' stage <<'STAGE'
+set -u
+from=$1 to=$2 facts=$3/stage.$(uname -n).json
+# $1 as a JSON string; control characters become spaces
+json_string() {
+  local text=${1//\\/\\\\}
+  text=${text//\"/\\\"}
+  printf '"%s"' "${text//[[:cntrl:]]/ }"
+}
+
+measure() { find -L "$1" -type f -printf '%s\n' | awk '{ bytes += $1 } END { printf "%.0f %d\n", bytes, NR }'; }
+mkdir -p "$to" && cd "$from" || exit
+read -r bytes files <<<"$(measure .)"
+free=$(df -Pk "$to" | awk 'NR == 2 { print $4 }')
+if [ "$((free * 1024))" -lt "$bytes" ]; then
+  printf 'harness: %s is %s bytes, %s has %s KiB free\n' "$from" "$bytes" "$to" "$free" >&2
+  exit 1
+fi
+begin=$(date +%s%N)
+find -L . -type d -print0 | (cd "$to" && xargs -0 mkdir -p) || exit
+find -L . -type f -print0 | xargs -0 -r -n 32 -P 8 cp -pL --parents -t "$to" || exit
+elapsed=$(($(date +%s%N) - begin))
+if [ "$bytes $files" != "$(measure "$to")" ]; then
+  printf 'harness: %s differs from %s after staging\n' "$to" "$from" >&2
+  exit 1
+fi
+printf '{"from_path":%s,"to_path":%s,"seconds":%d.%09d,"bytes":%s,"files":%s}\n' "$(json_string "$from")" \
+  "$(json_string "$to")" $((elapsed / 1000000000)) $((elapsed % 1000000000)) "$bytes" "$files" >"$facts.new" &&
+  mv -f "$facts.new" "$facts"
+STAGE
+staged=/scratch/"${USER:?is not set in the job}"/data/mnist.hj2lndrdar0a1
+export HARNESS_DATA_DIR=$staged
+supervise mpirun -n 2 -ppn 1 -f "$attempt_dir"/hosts bash -c "$stage" stage \
+  /hpctmp/"${USER:?is not set in the job}"/data/mnist "$staged" "$attempt_dir" || fail 'staging failed'
+
+# ---- launch ----
+
+message=
+supervise "$launcher" -n 8 -ppn 4 -f "$attempt_dir"/hosts -genvlist PATH,LD_LIBRARY_PATH,PYTHONPATH,HARNESS_DATA_DIR -bind-to core:10 -map-by socket \
+  env PYTHONPATH="$PYTHONPATH" python3 -m harness.runtime "$attempt_dir"/point.json
+status=$?
+[ "$cause" = term ] || cause='exit'
+exit "$status"
