@@ -58,13 +58,18 @@ class Finding:
     advice: str = ""
 
     def __str__(self) -> str:
-        facts = ", ".join(f"{key} {_short(value)}" for key, value in self.evidence.items())
+        facts = evidence_text(self.evidence)
         return self.message + (f" ({facts})" if facts else "") + (f". {self.advice}" if self.advice else "")
+
+
+def evidence_text(evidence: Mapping[str, Any]) -> str:
+    """Evidence as words: ``drained images 2048, of images 15104``."""
+    return ", ".join(f"{key.replace('_', ' ')} {_short(value)}" for key, value in evidence.items())
 
 
 def _short(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 200 else text[:197] + "…"
 

@@ -26,7 +26,8 @@ class PointResult:
 
     ``axes`` holds every axis and option by column name. ``conditions`` are the must-match columns of its runs;
     a point whose runs differ there has several results, of which ``variant`` 0 has the most runs. ``states`` counts
-    the states of the attempts that count.
+    the states of the attempts that count. ``findings`` concern the runs that the numbers come from, ``failures``
+    the runs that gave none.
     """
 
     point_id: str
@@ -41,6 +42,7 @@ class PointResult:
     spread: float
     states: Mapping[str, int]
     findings: tuple[Finding, ...]
+    failures: tuple[Finding, ...]
 
     @property
     def trusted(self) -> bool:
@@ -91,7 +93,8 @@ def _result(runs: pd.DataFrame, group: pd.DataFrame, variant: int, differing: li
         unsteady=int((~group["steady"].fillna(False).astype(bool)).sum()),
         spread=stats.spread(rates),
         states=dict(Counter(str(state) for state in runs["state"])),
-        findings=tuple(_point_findings(group, differing, stats.spread(rates)) + _run_findings(runs)),
+        findings=tuple(_point_findings(group, differing, stats.spread(rates)) + _run_findings(group)),
+        failures=tuple(_run_findings(runs.drop(group.index))) if not differing else (),
     )
 
 

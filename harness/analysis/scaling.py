@@ -44,14 +44,31 @@ class Series:
 
 
 def label(key: Mapping[str, Any]) -> str:
-    """``resnet20_cifar10, torch, workers 4``: names stand for themselves, other values with their axis."""
-    words = [
-        str(value)
-        if isinstance(value, str)
-        else f"{name.removeprefix('options.')} {'auto' if value is None else value}"
-        for name, value in key.items()
-    ]
-    return ", ".join(words) or "all"
+    """``resnet20_cifar10, torch, 4 workers``: names stand for themselves, other values with their axis."""
+    return ", ".join(_word(name, value) for name, value in key.items()) or "all"
+
+
+def _word(name: str, value: Any) -> str:
+    axis = name.removeprefix("options.").replace("_", " ")
+    if isinstance(value, bool):
+        return axis if value else f"no {axis}"
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return f"{axis} auto"
+    return f"{value} {axis if value != 1 else axis.removesuffix('s')}" if name in RESOURCES else f"{axis} {value:g}"
+
+
+def naming_axes(results: Sequence[PointResult], varied: Sequence[str]) -> list[str]:
+    """The axes that name a point among others: those that tell series apart, then the primary axis."""
+    axis = primary_axis(results, varied)
+    names = series_axes(results, varied, axis) + ([axis] if axis else [])
+    return names or ["workload", "framework"]
+
+
+def point_label(result: PointResult, names: Sequence[str]) -> str:
+    """A point's name from the axes ``names``."""
+    return label({name: result.axes.get(name) for name in names if result.axes.get(name) not in (None, "none")})
 
 
 def determines(results: Sequence[PointResult], known: str, other: str) -> bool:

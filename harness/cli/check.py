@@ -14,8 +14,7 @@ from harness.cli.campaign_choice import campaign_options, chosen
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from harness.analysis.findings import Finding
-    from harness.report.findings_list import PointFindings
+    from harness.report.findings_list import FindingGroup
 
 EPILOG = """\b
 Examples:
@@ -23,6 +22,8 @@ Examples:
   harness check quickstart --severity error --json
 Exit code: 0 nothing of this severity or worse was found, 1 something was, 2 bad input.
 """
+#: Points named under a finding in the terminal.
+MOST_POINTS = 10
 _SEVERITIES = ("error", "warning", "info")
 _COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
@@ -45,29 +46,23 @@ def check(campaign: str, results: Path | None, severity: str, as_json: bool) -> 
     shown = _SEVERITIES[: _SEVERITIES.index(severity) + 1]
     listed = list_findings(collect(layout), load_campaign(layout), shown)
     if as_json:
-        records = [
-            {"point_id": one.point_id, "point": one.label, **asdict(finding)}
-            for one in listed
-            for finding in one.findings
-        ]
-        click.echo(json.dumps(records, ensure_ascii=False, indent=1, default=str))
+        click.echo(json.dumps([asdict(group) for group in listed], ensure_ascii=False, indent=1, default=str))
     else:
         _print(listed, Console(soft_wrap=True))
     raise SystemExit(1 if listed else 0)
 
 
-def _print(listed: list[PointFindings], console: Console) -> None:
+def _print(groups: list[FindingGroup], console: Console) -> None:
     from rich.text import Text
 
-    if not listed:
+    if not groups:
         console.print("No findings: every number stands as it is.")
-    for one in listed:
-        console.print(Text(f"{one.label}  ({one.point_id}, {one.where})", style="bold"))
-        for finding in one.findings:
-            console.print(_line(finding))
-
-
-def _line(finding: Finding) -> object:
-    from rich.text import Text
-
-    return Text.assemble("  ", (finding.code, _COLOURS[finding.severity]), f"  {finding}")
+    for group in groups:
+        head = f"  {group.message}, at {len(group.occurrences)} point{'s' * (len(group.occurrences) > 1)}"
+        console.print(Text.assemble((group.code, _COLOURS[group.severity]), head))
+        for occurrence in group.occurrences[:MOST_POINTS]:
+            console.print(Text(f"    {occurrence}"))
+        if len(group.occurrences) > MOST_POINTS:
+            console.print(Text(f"    … and {len(group.occurrences) - MOST_POINTS} more; --json names all"))
+        if group.advice:
+            console.print(Text(f"    → {group.advice}"))

@@ -1,47 +1,58 @@
-"""Findings of a campaign, by point, worst first."""
+"""Findings of a campaign, by kind, worst first: what was found, what to do, and at which points on what evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from harness.analysis import findings
-from harness.analysis.findings import Finding
-from harness.analysis.points import point_results
-from harness.analysis.scaling import label
+from harness.analysis.points import PointResult, point_results
+from harness.analysis.scaling import naming_axes, point_label
 from harness.model.campaign import Campaign
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
 @dataclass(frozen=True)
-class PointFindings:
-    """Findings of one point; ``where`` names the attempts that count."""
+class Occurrence:
+    """A finding at one point."""
 
     point_id: str
-    label: str
-    where: str
-    findings: tuple[Finding, ...]
+    point: str
+    evidence: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        facts = findings.evidence_text(self.evidence)
+        return f"{self.point}: {facts}" if facts else self.point
 
 
-def list_findings(table: pd.DataFrame, campaign: Campaign, severities: Sequence[str]) -> list[PointFindings]:
-    """Points with findings of these severities, those with the worst first."""
-    listed = []
-    for result in point_results(table):
-        kept = [f for f in findings.unique(result.findings) if f.severity in severities]
-        if kept and result.variant == 0:
-            kept.sort(key=lambda finding: _ORDER[finding.severity])
-            listed.append(_of_point(result.point_id, result.axes, kept, table, campaign))
-    return sorted(listed, key=lambda one: _ORDER[one.findings[0].severity])
+@dataclass(frozen=True)
+class FindingGroup:
+    """All occurrences of a finding of one code and advice."""
+
+    code: str
+    severity: str
+    message: str
+    advice: str
+    occurrences: tuple[Occurrence, ...]
 
 
-def _of_point(
-    point_id: str, axes: object, kept: list[Finding], table: pd.DataFrame, campaign: Campaign
-) -> PointFindings:
-    runs = table[(table["point_id"] == point_id) & table["counts"].fillna(False).astype(bool)]
-    where = ", ".join(f"r{repeat}a{attempt}" for repeat, attempt in zip(runs["repeat"], runs["attempt"], strict=True))
-    values = dict(axes) if isinstance(axes, dict) else {}
-    names = {name: values[name] for name in campaign.varied if values.get(name) is not None}
-    return PointFindings(point_id, label(names), where, tuple(kept))
+def list_findings(table: pd.DataFrame, campaign: Campaign, severities: Sequence[str]) -> list[FindingGroup]:
+    """Findings of these severities, grouped by what they say, the worst first, then the most frequent."""
+    results = [result for result in point_results(table) if result.variant == 0]
+    names = naming_axes(results, campaign.varied)
+    groups: dict[tuple[str, str, str, str], list[Occurrence]] = {}
+    for result in results:
+        for finding in findings.unique((*result.failures, *result.findings)):
+            if finding.severity in severities:
+                key = (finding.severity, finding.code, finding.message, finding.advice)
+                groups.setdefault(key, []).append(_occurrence(result, names, finding.evidence))
+    ordered = sorted(groups.items(), key=lambda item: (_ORDER[item[0][0]], -len(item[1]), item[0][1]))
+    return [FindingGroup(code, severity, message, advice, tuple(o)) for (severity, code, message, advice), o in ordered]
+
+
+def _occurrence(result: PointResult, names: Sequence[str], evidence: Mapping[str, Any]) -> Occurrence:
+    return Occurrence(result.point_id, point_label(result, names), evidence)

@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.points import PointResult, point_results, sort_key
-from harness.analysis.scaling import Series, label, primary_axis, series_along, series_axes
+from harness.analysis.scaling import Series, label, naming_axes, primary_axis, series_along, series_axes
 from harness.analysis.stats import Estimate
 from harness.model.campaign import Campaign
-from harness.report.numbers import DASH, duration, interval, value, with_interval
+from harness.report.numbers import DASH, duration, with_interval
 
 
 @dataclass(frozen=True)
@@ -36,38 +36,31 @@ def text(cell: Any) -> str:
     return f"{cell:g}" if isinstance(cell, float) else str(cell)
 
 
-def shown_axes(results: Sequence[PointResult], campaign: Campaign) -> list[str]:
-    """The axes that name a point in a table: the varied ones that tell points apart, the primary axis last."""
-    axis = primary_axis(results, campaign.varied)
-    names = series_axes(results, campaign.varied, axis) + ([axis] if axis else [])
-    return names or ["workload", "framework"]
-
-
 def points_grid(table: pd.DataFrame, campaign: Campaign) -> Grid:
     """One row per point: its axes, images/s, training time, speed-up along the primary axis, what is wrong."""
     results = point_results(table)
-    axes = shown_axes(results, campaign)
+    axes = naming_axes(results, campaign.varied)
     axis = primary_axis(results, campaign.varied)
     speedups = speedups_of(series_along(results, campaign.varied, axis)) if axis else {}
     results = sorted(results, key=lambda r: sort_key(r.axes.get(name) for name in axes))
-    headers = [name.removeprefix("options.") for name in axes] + ["images/s", "95 % interval", "time"]
-    headers += ["speed-up", "95 % interval"] if speedups else []
-    headers += ["runs", "remarks"]
-    rows = []
-    for result in results:
-        cells = [text(result.axes.get(name)) for name in axes]
-        cells += [value(result.rate), interval(result.rate), duration(result.time.value)]
-        if speedups:
-            speedup = speedups.get((result.point_id, result.variant))
-            cells += [value(speedup), interval(speedup)] if speedup else [DASH, DASH]
-        rows.append((*cells, runs_text(result, campaign.repeats), remarks(result)))
-    numeric = [_numeric(results, name) for name in axes] + [True, False, True]
-    numeric += [True, False] if speedups else []
-    return Grid(campaign.name, tuple(headers), (*numeric, False, False), tuple(rows), _notes(table, campaign, results))
+    columns = [_axis_column(name, results) for name in axes]
+    columns.append(("images/s", True, [with_interval(r.rate) for r in results]))
+    columns.append(("time", True, [duration(r.time.value) for r in results]))
+    if speedups:
+        cells = [speedups.get((r.point_id, r.variant)) for r in results]
+        columns.append(("speed-up", True, [with_interval(cell) if cell else DASH for cell in cells]))
+    columns.append(("runs", False, [runs_text(r, campaign.repeats) for r in results]))
+    if any(remarked := [remarks(r) for r in results]):
+        columns.append(("remarks", False, remarked))
+    rows = tuple(zip(*(cells for _, _, cells in columns), strict=True))
+    headers, numeric = tuple(c[0] for c in columns), tuple(c[1] for c in columns)
+    return Grid(campaign.name, headers, numeric, rows, _notes(table, campaign, results))
 
 
-def _numeric(results: Sequence[PointResult], name: str) -> bool:
-    return all(isinstance(r.axes.get(name), int | float | None) for r in results)
+def _axis_column(name: str, results: Sequence[PointResult]) -> tuple[str, bool, list[str]]:
+    values = [r.axes.get(name) for r in results]
+    numeric = all(isinstance(v, int | float | None) and not isinstance(v, bool) for v in values)
+    return name.removeprefix("options.").replace("_", " "), numeric, [text(v) for v in values]
 
 
 def speedups_of(series: Sequence[Series]) -> dict[tuple[str, int], Estimate]:
@@ -98,6 +91,7 @@ def _notes(table: pd.DataFrame, campaign: Campaign, results: Sequence[PointResul
     origins = sorted({str(r.conditions.get("dataset_origin")) for r in results} - {"None", "none", "real"})
     if origins:
         notes.append(f"Data: {', '.join(origins)} (not the published sets).")
+    notes.append("In brackets: 95 % interval. Time: the timed steps alone.")
     if any(r.rate.kind == "within" for r in results):
         notes.append("Intervals of points with one run come from within that run: the spread between runs is unknown.")
     return tuple(notes)
@@ -128,7 +122,9 @@ def _pivot_grid(
     down = sorted({row for row, _ in cells}, key=lambda v: sort_key([v]))
     rows = [(text(row), *(" / ".join(cells.get((row, column), [DASH])) for column in columns)) for row in down]
     headers = (f"{row_axis} \\ {column_axis}", *(text(column) for column in columns))
-    notes = ("n: runs; ?: not to be relied on, see `harness check`.",)
+    notes = (
+        ("n: runs; ?: not to be relied on, see `harness check`.",) if any(" ?" in c for r in rows for c in r) else ()
+    )
     title = f"{name}: images/s" + (f", {label(shared)}" if shared else "")
     return Grid(title, headers, tuple(True for _ in headers), tuple(rows), notes)
 

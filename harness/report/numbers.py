@@ -22,31 +22,31 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def _decimals(estimate: Estimate) -> int:
-    """Decimals that show two digits of the interval's half-width."""
+    """Decimals at which the interval's half-width is at least 2 units of the last digit."""
     half = (estimate.high - estimate.low) / 2
-    if half <= 0:
-        half = abs(estimate.value) / 1000 or 1.0
-    return min(max(1 - math.floor(math.log10(half)), 0), 6)
+    return min(max(math.ceil(math.log10(2 / half)), 0), 6)
+
+
+def exact(estimate: Estimate) -> bool:
+    """An interval without width: scripted clocks, and anything against itself."""
+    return estimate.known and estimate.high - estimate.low <= 1e-9 * abs(estimate.value)
 
 
 def value(estimate: Estimate) -> str:
-    """The value alone."""
-    if not math.isfinite(estimate.value):
-        return DASH
-    return f"{estimate.value:.{_decimals(estimate)}f}" if estimate.known else number(estimate.value)
-
-
-def interval(estimate: Estimate) -> str:
-    """``[low, high]``, or a dash where there is none."""
-    if not estimate.known:
-        return DASH
-    decimals = _decimals(estimate)
-    return f"[{estimate.low:.{decimals}f}, {estimate.high:.{decimals}f}]"
+    """The value alone, to the digits that its interval deserves."""
+    if estimate.value == 1.0 and exact(estimate):
+        return "1"
+    if not estimate.known or exact(estimate):
+        return number(estimate.value)
+    return f"{estimate.value:.{_decimals(estimate)}f}"
 
 
 def with_interval(estimate: Estimate) -> str:
-    """``1.71 [1.62, 1.80]``."""
-    return f"{value(estimate)} {interval(estimate)}" if estimate.known else value(estimate)
+    """``1.71 [1.62, 1.80]``; the value alone where no interval is known or it has no width."""
+    if not estimate.known or exact(estimate):
+        return value(estimate)
+    decimals = _decimals(estimate)
+    return f"{value(estimate)} [{estimate.low:.{decimals}f}, {estimate.high:.{decimals}f}]"
 
 
 def duration(seconds: float) -> str:

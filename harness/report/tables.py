@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import pandas as pd
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -23,18 +25,42 @@ def render_terminal(table: pd.DataFrame, campaign: Campaign, console: Console) -
 
 
 def print_grid(grid: Grid, console: Console) -> None:
-    """Print a grid; texts are taken literally, no markup in a name is interpreted."""
+    """Print a grid; texts are taken literally, no markup in a name is interpreted.
+
+    Where the terminal is too narrow, intervals move to a second line before any word is broken.
+    """
     if not grid.rows:
         console.print(Text(f"{grid.title}: nothing measured yet"))
     else:
-        shown = Table(title=Text(grid.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-        for header, numeric in zip(grid.headers, grid.numeric, strict=True):
-            shown.add_column(Text(header), justify="right" if numeric else "left", overflow="fold")
-        for row in grid.rows:
-            shown.add_row(*(Text(cell) for cell in row))
-        console.print(shown)
+        console.print(_rich_table(grid, str, console.width))
     for note in grid.notes:
         console.print(Text(note, style="dim"), soft_wrap=True)
+
+
+def _rich_table(grid: Grid, shape: Callable[[str], str], width: int) -> Table:
+    columns = [[shape(row[number]) for row in grid.rows] for number in range(len(grid.headers))]
+    least = [min(max(cell_len(line) for cell in cells for line in cell.split("\n")), _MOST_WIDTH) for cells in columns]
+    fixed = [n for n, header in zip(least, grid.headers, strict=True) if header != "remarks"]
+    if sum(fixed) + 2 * len(least) > width and shape is not _two_lines:
+        return _rich_table(grid, _two_lines, width)
+    shown = Table(
+        title=Text(grid.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    for header, numeric, longest in zip(grid.headers, grid.numeric, least, strict=True):
+        side: Literal["left", "right"] = "right" if numeric else "left"
+        minimum = None if header == "remarks" else longest
+        shown.add_column(Text(header), justify=side, overflow="fold", min_width=minimum, max_width=_MOST_WIDTH)
+    for row in zip(*columns, strict=True):
+        shown.add_row(*(Text(cell) for cell in row))
+    return shown
+
+
+def _two_lines(cell: str) -> str:
+    return cell.replace(" [", "\n[")
+
+
+#: Longer cells are folded.
+_MOST_WIDTH = 40
 
 
 def to_csv(grid: Grid) -> str:

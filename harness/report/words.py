@@ -9,11 +9,22 @@ import pandas as pd
 
 from harness.analysis import stats
 from harness.analysis.points import PointResult, point_results
-from harness.analysis.scaling import RESOURCES, Series, Step, label, primary_axis, series_along, series_axes
+from harness.analysis.scaling import (
+    RESOURCES,
+    Series,
+    Step,
+    label,
+    naming_axes,
+    primary_axis,
+    series_along,
+    series_axes,
+)
 from harness.model.campaign import Campaign
 from harness.report.grid import text
-from harness.report.numbers import with_interval
+from harness.report.numbers import number, with_interval
 
+#: More results than this are summed up.
+MOST_SENTENCES = 8
 #: Efficiency of the largest point above which a larger one is worth a run.
 WORTH_MORE = 0.7
 
@@ -26,9 +37,9 @@ def summary(table: pd.DataFrame, campaign: Campaign) -> list[str]:
         return [f"Nothing was measured: {_states(results) or 'no run has been tried'}.", *_next(results, [], campaign)]
     axis = primary_axis(measured, campaign.varied)
     series = series_along(measured, campaign.varied, axis) if axis else []
-    sentences = [_series_sentence(one, campaign) for one in series if len(one.steps) > 1]
+    sentences = _series_sentences([one for one in series if len(one.steps) > 1])
     if not sentences:
-        sentences = [_plain_sentence(r, campaign) for r in measured]
+        sentences = _plain_sentences(measured, campaign)
     sentences += _contrasts(measured, campaign, axis)
     sentences += _doubts(measured)
     if broken := _states([r for r in results if not r.runs]):
@@ -36,32 +47,48 @@ def summary(table: pd.DataFrame, campaign: Campaign) -> list[str]:
     return sentences + _next(results, series, campaign)
 
 
-def _name(result: PointResult, campaign: Campaign) -> str:
-    keys = series_axes([result], campaign.varied, None) or ["workload", "framework"]
-    return _of({key: result.axes.get(key) for key in keys if result.axes.get(key) is not None})
-
-
 def _of(key: dict[str, object]) -> str:
-    """``resnet20_cifar10 in torch, workers 4``."""
+    """``resnet20_cifar10 in torch, 4 workers``."""
     workload, framework = key.get("workload"), key.get("framework")
     rest = {k: v for k, v in key.items() if k not in ("workload", "framework")}
     head = " in ".join(str(v) for v in (workload, framework) if v not in (None, "none"))
     return ", ".join(part for part in (head, label(rest) if rest else "") if part)
 
 
-def _series_sentence(series: Series, campaign: Campaign) -> str:
+def _series_sentences(series: Sequence[Series]) -> list[str]:
+    """A sentence per series; where they are many, their range and the ends of it."""
+    if len(series) <= MOST_SENTENCES:
+        return [_series_sentence(one) for one in series]
+    ordered = sorted(series, key=lambda one: one.steps[-1].speedup.value)
+    low, middle, high = (ordered[i].steps[-1].speedup.value for i in (0, len(ordered) // 2, -1))
+    axis = series[0].axis.removeprefix("options.").replace("_", " ")
+    overall = f"{len(series)} series along {axis}: from their first to their last point the rate changes by a factor"
+    return [
+        f"{overall} of {number(low, 3)} to {number(high, 3)} (median {number(middle, 3)}). The ends of this range:",
+        _series_sentence(ordered[0]),
+        _series_sentence(ordered[-1]),
+    ]
+
+
+def _series_sentence(series: Series) -> str:
     base, last = series.steps[0], series.steps[-1]
-    unit = series.axis.removeprefix("options.").replace("_", " ")
-    subject = _of(dict(series.key)) or _of({k: base.result.axes.get(k) for k in ("workload", "framework")})
-    doubted = [step for step in (base, last) if not step.result.trusted]
-    claim = f"{unit} {text(base.x)} → {text(last.x)} gives {with_interval(last.speedup)} times the images/s"
-    if doubted:
-        return f"{subject}: {claim}, but do not rely on it: {_why_doubtful(doubted)}."
+    names = {k: base.result.axes.get(k) for k in ("workload", "framework")}
+    subject = _of(dict(series.key)) or _of(names)
+    claim = f"{_at(series.axis, last.x)} gives {with_interval(last.speedup)} times the images/s of {text(base.x)}"
+    if series.axis in RESOURCES and last.x != 1:
+        claim = claim.replace(" gives ", " give ", 1)
+    if doubted := [step for step in (base, last) if not step.result.trusted]:
+        return f"{subject}: {claim}, but do not rely on it: {_why([step.result for step in doubted])}."
     if not last.speedup.known:
         return f"{subject}: {claim}; no interval can be given from {_runs(base, last)}."
     if not last.speedup.differs_from(1.0):
         return f"{subject}: {claim}: not resolvable from {_runs(base, last)}.{_needed(base, last)}"
-    return f"{subject}: {claim} ({_runs(base, last)}){_efficiency(series, last)}{_best(series, last)}."
+    return f"{subject}: {claim} ({_runs(base, last)}{_efficiency(series, last)}){_best(series, last)}."
+
+
+def _at(axis: str, value: float) -> str:
+    """``2 cpu cores``, ``prefetch 8``."""
+    return label({axis: int(value) if value == int(value) else value})
 
 
 def _runs(base: Step, last: Step) -> str:
@@ -80,7 +107,7 @@ def _needed(base: Step, last: Step) -> str:
 
 
 def _efficiency(series: Series, last: Step) -> str:
-    return f", efficiency {last.efficiency:.0%}" if series.axis in RESOURCES and len(series.steps) > 1 else ""
+    return f"; efficiency {last.efficiency:.0%}" if series.axis in RESOURCES else ""
 
 
 def _best(series: Series, last: Step) -> str:
@@ -91,9 +118,17 @@ def _best(series: Series, last: Step) -> str:
     return f"; the best is {text(best.x)}, {with_interval(drop)} times as fast as {text(last.x)}"
 
 
-def _plain_sentence(result: PointResult, campaign: Campaign) -> str:
-    axes = [name for name in campaign.varied if result.axes.get(name) is not None] or ["workload", "framework"]
-    subject = _of({name: result.axes.get(name) for name in axes})
+def _plain_sentences(measured: Sequence[PointResult], campaign: Campaign) -> list[str]:
+    names = naming_axes(measured, campaign.varied)
+    fastest = sorted(measured, key=lambda r: r.rate.value, reverse=True)
+    sentences = [_plain_sentence(result, names) for result in fastest[:MOST_SENTENCES]]
+    if len(fastest) > MOST_SENTENCES:
+        sentences.append(f"These are the fastest of {len(fastest)} points.")
+    return sentences
+
+
+def _plain_sentence(result: PointResult, names: Sequence[str]) -> str:
+    subject = _of({name: result.axes.get(name) for name in names if result.axes.get(name) is not None})
     doubt = "" if result.trusted else f", but do not rely on it: {_why([result])}"
     return f"{subject}: {with_interval(result.rate)} images/s from {result.runs} run{'s' * (result.runs > 1)}{doubt}."
 
@@ -119,10 +154,6 @@ def _contrasts(measured: Sequence[PointResult], campaign: Campaign, axis: str | 
             pair = f"{fast.axes['framework']} is {with_interval(quotient)} times as fast as {slow.axes['framework']}"
             sentences.append(f"{where}: {pair}.")
     return sentences
-
-
-def _why_doubtful(steps: Sequence[Step]) -> str:
-    return _why([step.result for step in steps])
 
 
 def _why(results: Sequence[PointResult]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,10 @@ def _save(figure: Figure, path: Path, form: str) -> Path:
     buffer = io.BytesIO()
     # no date inside, so that equal data give equal files
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-    figure.savefig(buffer, format=form, metadata=metadata)
+    with warnings.catch_warnings():
+        # a name in a script that the font lacks shows as boxes; the table has it right
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(buffer, format=form, metadata=metadata)
     try:
         write_atomically(path, buffer.getvalue())
     except OSError as error:

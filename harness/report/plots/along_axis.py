@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -78,7 +79,8 @@ def _panel_title(series: Series, of: Sequence[Series]) -> str:
     if keys:
         return label(keys)
     base = of[0].steps[0].result.axes
-    return ", ".join(str(base[name]) for name in ("workload", "framework") if name not in of[0].key and base.get(name))
+    names = [name for name in ("workload", "framework") if name not in of[0].key]
+    return label({name: base[name] for name in names if base.get(name) not in (None, "none")})
 
 
 def _line(series: Series, value: Value) -> Line:
@@ -96,58 +98,76 @@ def _line(series: Series, value: Value) -> Line:
 
 
 def draw_panel(ax: Axes, data: Curves, panel: Panel) -> None:
-    """Lines with interval bars; doubtful points are hollow."""
-    width = _offset(data, panel)
-    for line in panel.lines:
+    """Lines with interval bars; doubtful points are hollow. Very many lines are drawn thin, colours in order."""
+    many = len(data.labels) > style.MOST_NAMED
+    for number, line in enumerate(panel.lines):
         index = data.labels.index(line.label)
-        look = style.series_style(index)
-        x = [value + width * (panel.lines.index(line) - (len(panel.lines) - 1) / 2) for value in line.x]
-        down = [0.0 if math.isnan(low) else max(y - low, 0.0) for y, low in zip(line.y, line.low, strict=True)]
-        up = [0.0 if math.isnan(high) else max(high - y, 0.0) for y, high in zip(line.y, line.high, strict=True)]
-        ax.errorbar(x, line.y, yerr=[down, up], label=style.wrapped(line.label), zorder=3, **look)
-        hollow = [(a, b) for a, b, doubt in zip(x, line.y, line.doubtful, strict=True) if doubt]
-        if hollow:
-            ax.plot(*zip(*hollow, strict=True), look["marker"], color=look["color"], markerfacecolor="white", zorder=4)
+        look = style.crowd_style(index, len(data.labels)) if many else style.series_style(index)
+        x = line.x if many else _shifted(line.x, number - (len(panel.lines) - 1) / 2, panel)
+        if many:
+            ax.plot(x, line.y, **look)
+        else:
+            ax.errorbar(x, line.y, yerr=_bars(line), label=style.wrapped(line.label), zorder=3, **look)
+        for a, b, doubt in zip(x, line.y, line.doubtful, strict=True):
+            if doubt:
+                ax.plot([a], [b], look["marker"], color=look["color"], markerfacecolor="white", zorder=4)
     style.integer_ticks(ax, [x for line in panel.lines for x in line.x])
     ax.set_title(style.wrapped(panel.title, 44))
     ax.set_xlabel(style.named(data.axis))
 
 
-def _offset(data: Curves, panel: Panel) -> float:
-    """A small shift between lines so that their bars do not hide each other; none on logarithmic axes."""
-    xs = sorted({x for line in panel.lines for x in line.x})
-    if len(xs) < 2 or len(panel.lines) < 2 or xs[-1] / max(xs[0], 1e-9) >= 8:
-        return 0.0
-    step = min(b - a for a, b in zip(xs, xs[1:], strict=False))
-    return 0.12 * step / len(panel.lines)
+def _bars(line: Line) -> tuple[list[float], list[float]]:
+    down = [0.0 if math.isnan(low) else max(y - low, 0.0) for y, low in zip(line.y, line.low, strict=True)]
+    up = [0.0 if math.isnan(high) else max(high - y, 0.0) for y, high in zip(line.y, line.high, strict=True)]
+    return down, up
 
 
-def draw_all_panels(data: Curves, ylabel: str, from_zero: bool = True) -> Figure:
-    """The whole figure: a panel each, one legend, a note where hollow markers need it."""
+def _shifted(xs: Sequence[float], place: float, panel: Panel) -> list[float]:
+    """x moved a little, by the line's place among its panel's, so that bars do not hide each other."""
+    measured = sorted({x for line in panel.lines for x in line.x})
+    if len(measured) < 2 or len(panel.lines) < 2:
+        return list(xs)
+    share = 0.12 * place / len(panel.lines)
+    if style.doubling(measured):
+        nearest = min(math.log2(b / a) for a, b in pairwise(measured))
+        return [x * 2 ** (share * nearest) for x in xs]
+    return [x + share * min(b - a for a, b in pairwise(measured)) for x in xs]
+
+
+def draw_all_panels(data: Curves, campaign: Campaign, ylabel: str) -> Figure:
+    """The whole figure from zero: a panel each, one legend, a note on how to read it."""
     figure, axes = style.panels(len(data.panels))
     for ax, panel in zip(axes, data.panels, strict=True):
         draw_panel(ax, data, panel)
-        ax.set_ylabel(ylabel)
-        if from_zero:
-            ax.set_ylim(bottom=0)
-    finish(figure, axes, data)
+        ax.set_ylim(bottom=0)
+    finish(figure, axes, data, campaign, ylabel)
     return figure
 
 
-def finish(figure: Figure, axes: Sequence[Axes], data: Curves) -> None:
-    """Legend below the panels, and what bars and hollow markers mean."""
+def finish(figure: Figure, axes: Sequence[Axes], data: Curves, campaign: Campaign, ylabel: str) -> None:
+    """The y label on the left, the legend below the panels, and what bars and hollow markers mean."""
+    for ax in axes[:: style.ACROSS]:
+        ax.set_ylabel(ylabel)
     handles: dict[str, Any] = {}
     for ax in axes:
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(name, handle)
     named = {name: handle for name, handle in handles.items() if name}
-    if named and len(named) <= style.MOST_NAMED:
-        columns = max(1, min(len(named), 3 * len(axes[:3]) // 2))
+    if named:
+        widest = max(len(line) for name in named for line in name.split("\n"))
+        columns = max(1, min(len(named), int(figure.get_figwidth() * 11 / (widest + 8))))
         figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=columns)
+    style.note(figure, campaign, _note(data))
+
+
+def _note(data: Curves) -> str:
     lines = [line for panel in data.panels for line in panel.lines]
-    note = "bars: 95 % interval" if any(math.isfinite(v) for line in lines for v in line.low) else "no interval known"
+    if len(data.labels) > style.MOST_NAMED:
+        parts = [f"{len(data.labels)} series, named in the table"]
+    elif any(math.isfinite(v) for line in lines for v in line.low):
+        parts = ["bars: 95 % interval"]
+    else:
+        parts = ["no intervals: too few runs and steps"]
     if any(d for line in lines for d in line.doubtful):
-        note += "; hollow: do not rely on it (see `harness check`)"
-    if len(named) > style.MOST_NAMED:
-        note += f"; {len(named)} series, see the table for their names"
-    figure.suptitle(note, fontsize=8, color=style.GREY, x=0.99, ha="right")
+        parts.append("hollow: do not rely on it, see `harness check`")
+    return "; ".join(parts)

@@ -16,10 +16,10 @@ def data(table: pd.DataFrame, campaign: Campaign) -> Curves | str:
     return curves(table, campaign, lambda step: step.result.rate)
 
 
-def draw(curves: Curves) -> Figure:
-    return draw_all_panels(curves, "images/s (steady)")
+def draw(curves: Curves, campaign: Campaign) -> Figure:
+    return draw_all_panels(curves, campaign, "images/s (steady)")
 
 
 def figure(table: pd.DataFrame, campaign: Campaign) -> Figure | str:
     found = data(table, campaign)
-    return found if isinstance(found, str) else draw(found)
+    return found if isinstance(found, str) else draw(found, campaign)

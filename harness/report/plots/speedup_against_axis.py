@@ -25,23 +25,22 @@ def data(table: pd.DataFrame, campaign: Campaign) -> Curves | str:
     return found
 
 
-def draw(curves: Curves) -> Figure:
+def draw(curves: Curves, campaign: Campaign) -> Figure:
     figure, axes = style.panels(len(curves.panels))
     for ax, panel in zip(axes, curves.panels, strict=True):
         for base in sorted({line.x[0] for line in panel.lines if line.x[0] > 0}):
             ends = sorted({x for line in panel.lines for x in line.x if x >= base})
             ax.plot(ends, [x / base for x in ends], color=style.GREY, linewidth=1, linestyle=(0, (1, 2)), label="ideal")
         draw_panel(ax, curves, panel)
-        ax.set_ylabel("speed-up")
         if ax.get_xscale() == "log":
             ax.set_yscale("log", base=2)
-            ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            style.plain_powers(ax.yaxis)
         else:
             ax.set_ylim(bottom=0)
-    finish(figure, axes, curves)
+    finish(figure, axes, curves, campaign, "speed-up")
     return figure
 
 
 def figure(table: pd.DataFrame, campaign: Campaign) -> Figure | str:
     found = data(table, campaign)
-    return found if isinstance(found, str) else draw(found)
+    return found if isinstance(found, str) else draw(found, campaign)

@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from harness.analysis.points import plain, sort_key
-from harness.analysis.scaling import label
+from harness.analysis.points import plain, point_results, sort_key
+from harness.analysis.scaling import label, naming_axes
 from harness.analysis.stats import Floats
 from harness.model.campaign import Campaign
 from harness.report.plots import style
@@ -34,14 +34,15 @@ def data(steps: pd.DataFrame, table: pd.DataFrame, campaign: Campaign) -> list[T
     """The first counting run of each point, at most :data:`MOST_PANELS` of them, or what is missing."""
     runs = table[table["counts"].fillna(False).astype(bool)].sort_values(["repeat"])
     runs = runs.drop_duplicates("point_id")
-    order = sorted(runs.index, key=lambda i: sort_key(plain(runs.at[i, name]) for name in campaign.varied))
+    names = naming_axes(point_results(table), campaign.varied)
+    order = sorted(runs.index, key=lambda i: sort_key(plain(runs.at[i, name]) for name in names))
     traces = []
     ranked = dict(iter(steps[steps["rank"] == 0].groupby(["point_id", "repeat", "attempt"])))
     for index in order:
         run = runs.loc[index]
         part = ranked.get((run["point_id"], run["repeat"], run["attempt"]))
         if part is not None and len(part) > 1:
-            title = label({name: plain(run[name]) for name in campaign.varied if plain(run[name]) is not None})
+            title = label({name: plain(run[name]) for name in names if plain(run[name]) not in (None, "none")})
             traces.append(_trace(part.sort_values("step"), title))
     if not traces:
         return "no steps were recorded"
@@ -60,14 +61,14 @@ def _trace(part: pd.DataFrame, title: str) -> Trace:
     )
 
 
-def draw(traces: list[Trace]) -> Figure:
+def draw(traces: list[Trace], campaign: Campaign) -> Figure:
     """Step times as dots on a logarithmic scale where the first step dwarfs the rest; the transient is shaded."""
     figure, axes = style.panels(len(traces), height=2.6)
     for ax, trace in zip(axes, traces, strict=True):
         _draw_trace(ax, trace)
     buffered = any(np.isfinite(trace.occupancy).any() for trace in traces)
-    note = "grey: left out of the steady window" + ("; line: batches ready in the buffer" if buffered else "")
-    figure.suptitle(note, fontsize=8, color=style.GREY, x=0.99, ha="right")
+    note = "first repeat, rank 0; grey: left out of the steady window"
+    style.note(figure, campaign, note + ("; line: batches ready in the buffer" if buffered else ""))
     return figure
 
 
@@ -78,11 +79,12 @@ def _draw_trace(ax: Axes, trace: Trace) -> None:
     positive = trace.step_s[trace.step_s > 0]
     if len(positive) and positive.max() > 8 * np.median(positive):
         ax.set_yscale("log")
+        style.plain_log(ax.yaxis)
     else:
         ax.set_ylim(bottom=0)
     ax.set_xlabel("step")
     ax.set_ylabel("step time, ms")
-    ax.set_title(style.wrapped(trace.title, 40), fontsize=9)
+    ax.set_title(style.wrapped(trace.title, 36), fontsize=9)
     if np.isfinite(trace.occupancy).any():
         twin = ax.twinx()
         twin.plot(trace.step, trace.occupancy, color=style.COLOURS[1], linewidth=1, drawstyle="steps-post")
@@ -93,4 +95,4 @@ def _draw_trace(ax: Axes, trace: Trace) -> None:
 
 def figure(steps: pd.DataFrame, table: pd.DataFrame, campaign: Campaign) -> Figure | str:
     found = data(steps, table, campaign)
-    return found if isinstance(found, str) else draw(found)
+    return found if isinstance(found, str) else draw(found, campaign)

@@ -9,7 +9,11 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+from harness.model.campaign import Campaign
 
 #: Okabe & Ito's palette (black and yellow left out: too heavy, too faint on white).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
@@ -18,6 +22,9 @@ LINES = ("-", "--", ":", "-.")
 GREY = "#666666"
 #: More series than this in one panel are drawn without a legend of names.
 MOST_NAMED = 12
+
+#: Panels in a row.
+ACROSS = 3
 
 RC: Any = {
     "figure.dpi": 120,
@@ -65,9 +72,9 @@ def wrapped(text: str, width: int = 34) -> str:
     return "\n".join(lines if len(lines) <= 3 else [*lines[:2], lines[2][: width - 1] + "…"])
 
 
-def panels(count: int, width: float = 4.2, height: float = 3.2, columns: int = 3) -> tuple[Figure, list[Axes]]:
-    """A figure with ``count`` panels in rows of at most ``columns``. Not registered with pyplot: no global state."""
-    across = min(count, columns)
+def panels(count: int, width: float = 4.2, height: float = 3.2) -> tuple[Figure, list[Axes]]:
+    """A figure with ``count`` panels in rows of at most :data:`ACROSS`. Not registered with pyplot: no global state."""
+    across = min(count, ACROSS)
     down = -(-count // across)
     figure = Figure(figsize=(max(width * across, 5.0), height * down + 0.5), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False).ravel().tolist()
@@ -76,17 +83,47 @@ def panels(count: int, width: float = 4.2, height: float = 3.2, columns: int = 3
     return figure, axes[:count]
 
 
+def crowd_style(index: int, count: int) -> dict[str, Any]:
+    """The look of one of very many lines: thin, coloured by its place in their order."""
+    colour = matplotlib.colormaps["viridis"](0.9 * index / max(count - 1, 1))
+    return {"color": colour, "marker": ".", "markersize": 3, "linewidth": 0.9, "alpha": 0.8}
+
+
+def doubling(values: Sequence[float]) -> bool:
+    """Whether sorted positive values spread so far that a logarithmic axis shows them better."""
+    return len(values) > 3 and values[0] > 0 and values[-1] / values[0] >= 8
+
+
 def integer_ticks(ax: Axes, values: Sequence[float]) -> None:
     """Ticks at the measured values where they are few; doubling values get a logarithmic axis."""
     unique = sorted(set(values))
-    positive = unique and unique[0] > 0
-    if positive and len(unique) > 3 and unique[-1] / unique[0] >= 8:
+    if doubling(unique):
         ax.set_xscale("log", base=2)
     if len(unique) <= 12:
         ax.set_xticks(unique, [f"{value:g}" for value in unique])
         ax.set_xticks([], minor=True)
     if len(unique) == 1:
         ax.set_xlim(unique[0] - 1, unique[0] + 1)
+
+
+def plain_log(axis: Axis) -> None:
+    """Plain numbers on a logarithmic axis, a label at 1, 2 and 5 of each decade."""
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
+    axis.set_minor_formatter(StrMethodFormatter("{x:g}"))
+
+
+def plain_powers(axis: Axis) -> None:
+    """Plain numbers at the powers of two."""
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def note(figure: Figure, campaign: Campaign, text: str) -> None:
+    """One small line above the panels: whose numbers these are, and how to read them."""
+    line = f"{campaign.name} on {campaign.cluster} · {text}"
+    width = int(figure.get_figwidth() * 13)
+    figure.suptitle("\n".join(textwrap.wrap(line, width)), fontsize=8, color=GREY, x=0.01, ha="left")
 
 
 def named(axis: str) -> str:

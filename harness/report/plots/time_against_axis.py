@@ -16,8 +16,8 @@ def data(table: pd.DataFrame, campaign: Campaign) -> Curves | str:
     return curves(table, campaign, lambda step: step.result.time)
 
 
-def draw(curves: Curves, steps_timed: str) -> Figure:
-    return draw_all_panels(curves, f"training time, s ({steps_timed})")
+def draw(curves: Curves, campaign: Campaign, steps_timed: str) -> Figure:
+    return draw_all_panels(curves, campaign, f"training time, s ({steps_timed})")
 
 
 def figure(table: pd.DataFrame, campaign: Campaign) -> Figure | str:
@@ -26,4 +26,4 @@ def figure(table: pd.DataFrame, campaign: Campaign) -> Figure | str:
         return found
     counts = sorted({planned.axes.steps_timed for planned in campaign.points.values()})
     steps = f"{counts[0]} steps" if len(counts) == 1 else "timed steps"
-    return draw(found, steps)
+    return draw(found, campaign, steps)

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from harness.analysis.points import plain, sort_key
-from harness.analysis.scaling import label
+from harness.analysis.points import plain, point_results, sort_key
+from harness.analysis.scaling import label, naming_axes
 from harness.model.campaign import Campaign
 from harness.report.plots import style
 
@@ -34,9 +34,11 @@ def data(table: pd.DataFrame, campaign: Campaign) -> list[Bar] | str:
     if runs.empty:
         return "no run with step times"
     found = []
+    names = naming_axes(point_results(table), campaign.varied)
     for _, group in runs.groupby("point_id"):
-        names = {name: plain(group.iloc[0][name]) for name in campaign.varied}
-        found.append((sort_key(names.values()), _bar(group, label({k: v for k, v in names.items() if v is not None}))))
+        values = {name: plain(group.iloc[0][name]) for name in names}
+        title = label({name: value for name, value in values.items() if value not in (None, "none")})
+        found.append((sort_key(values.values()), _bar(group, title)))
     bars = [bar for _, bar in sorted(found, key=lambda item: item[0])]
     return bars[:: -(-len(bars) // MOST_BARS)]
 
@@ -48,7 +50,7 @@ def _bar(group: pd.DataFrame, name: str) -> Bar:
     return Bar(name, parts)
 
 
-def draw(bars: list[Bar]) -> Figure:
+def draw(bars: list[Bar], campaign: Campaign) -> Figure:
     """Horizontal stacked bars, the first point on top."""
     figure = Figure(figsize=(8, 1.4 + 0.38 * len(bars)), layout="constrained")
     ax = figure.subplots()
@@ -62,10 +64,11 @@ def draw(bars: list[Bar]) -> Figure:
     ax.set_yticks(position, [style.wrapped(bar.label, 48) for bar in bars], fontsize=8.5)
     ax.set_xlabel("mean step time in the steady window, ms")
     ax.grid(axis="y", visible=False)
-    figure.legend(loc="outside upper center", ncols=len(PARTS))
+    figure.legend(loc="outside lower center", ncols=len(PARTS))
+    style.note(figure, campaign, "where a step's time goes, mean over repeats")
     return figure
 
 
 def figure(table: pd.DataFrame, campaign: Campaign) -> Figure | str:
     found = data(table, campaign)
-    return found if isinstance(found, str) else draw(found)
+    return found if isinstance(found, str) else draw(found, campaign)
