@@ -147,6 +147,7 @@ def axis_text(axes: Axes, axis: str) -> str:
 
 
 def _totals(campaign: Campaign) -> list[str]:
+    from harness.plan.place import plural
     from harness.units import format_duration
 
     used = cost(campaign)
@@ -156,9 +157,10 @@ def _totals(campaign: Campaign) -> list[str]:
     gpus = f", {used['gpu_hours']:.1f} GPU-hours" if used["gpu_hours"] else ""
     lines = [
         f"Data: {', '.join(paths)}" + (f"; staged from {', '.join(staged)}" if staged else "") + ".",
-        f"{used['runs']} runs ({len(campaign.points)} points × {campaign.repeats}); at most "
+        f"{used['runs']} runs ({plural(len(campaign.points), 'point')} × {campaign.repeats}); at most "
         f"{used['core_hours']:.1f} core-hours{gpus}, {format_duration(used['walltime_s'])} one after another.",
     ]
     if campaign.excluded or campaign.duplicates:
-        lines.append(f"{campaign.excluded} combinations excluded, {campaign.duplicates} equal to another one.")
+        excluded = plural(campaign.excluded, "combination")
+        lines.append(f"{excluded} excluded, {campaign.duplicates} equal to another one.")
     return lines

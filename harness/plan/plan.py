@@ -19,7 +19,7 @@ from harness.model.sweep import Sweep
 from harness.plan.defaults import fill
 from harness.plan.expand import Combination, expand
 from harness.plan.fit import misfits
-from harness.plan.place import Reason, Site, choose_queue, place
+from harness.plan.place import Reason, Site, choose_queue, place, plural
 
 
 def plan(
@@ -165,5 +165,5 @@ def _all_refused(sweep: Sweep, cluster: Cluster, refusals: list[Refusal]) -> str
     """The reasons, each kind once with how many points have it first and one of them as the example."""
     counts = Counter(refusal.code for refusal in refusals)
     examples = {refusal.code: refusal.reason for refusal in reversed(refusals)}
-    head = f"{sweep.file or sweep.name}: none of the {len(refusals)} points can run on cluster {cluster.name}:"
+    head = f"{sweep.file or sweep.name}: none of {plural(len(refusals), 'point')} can run on cluster {cluster.name}:"
     return "\n".join([head, *(f"  {count} × such as: {examples[code]}" for code, count in counts.most_common())])

@@ -105,7 +105,7 @@ def test_nothing_left_is_an_error_that_says_why() -> None:
     with pytest.raises(UserError) as caught:
         campaign("base: {workload: replay}\nmatrix: {cpu_cores: [8, 16], storage: [hpctmp, tape]}\n")
     message = str(caught.value)
-    assert "none of the 4 points can run on cluster here:" in message
+    assert "none of 4 points can run on cluster here:" in message
     assert "4 × such as: needs 8 cores on a node; a node of here has 4" in message
     assert caught.value.exit_code == 2
 
