@@ -14,7 +14,7 @@ from harness.config.yaml_marks import Node, Scalar, Sequence, parse
 from harness.errors import ConfigError, UserError, nearest
 from harness.model.sweep import Grid, Sweep
 
-_SWEEP_FIELDS = ("repeats", "seed", "walltime_s", "memory_bytes")
+_SWEEP_FIELDS = ("repeats", "order_seed", "walltime_s", "memory_bytes")
 _STEPS = {f"steps.{key}": axis for key, axis in STEPS_KEYS.items()}
 
 
@@ -22,7 +22,7 @@ def override(sweep: Sweep, settings: SequenceOf[str]) -> Sweep:
     """``sweep`` with each ``key=value`` applied in turn.
 
     An axis takes the value in every combination, in place of all that the file says of it; several values, separated
-    by commas, become the axis's matrix. ``repeats``, ``seed``, ``walltime``, ``memory``, ``steps.timed`` and
+    by commas, become the axis's matrix. ``repeats``, ``order_seed``, ``walltime``, ``memory``, ``steps.timed`` and
     ``steps.warmup`` can be set too.
 
     Raises:

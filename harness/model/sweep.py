@@ -65,7 +65,7 @@ class Sweep(Frozen):
     cluster: str | None = Field(None, description="cluster used unless the command line names another")
     grids: tuple[Grid, ...]
     repeats: PositiveInt = Field(1, description="how often each point is measured")
-    seed: Count = Field(0, description="seed of the order of the runs; weights and shuffling use the axis seed")
+    order_seed: Count = Field(0, description="seed of the order of the runs; the axis seed is that of the weights")
     walltime_s: PositiveInt | None = Field(None, description="time limit of one run; unset: the queue's default")
     memory_bytes: PositiveInt | None = Field(None, description="memory per node; unset: the cluster's default")
     file: str = ""

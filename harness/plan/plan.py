@@ -58,7 +58,7 @@ def plan(
         varied=varied_axes(sweep, combinations),
         repeats=sweep.repeats,
         points=points,
-        tasks=run_order(points, sweep.repeats, sweep.seed),
+        tasks=run_order(points, sweep.repeats, sweep.order_seed),
         refusals=tuple(refusals),
         excluded=expansion.excluded,
         duplicates=duplicates,

@@ -52,9 +52,9 @@ def test_a_zipped_axis_leaves_its_group() -> None:
 
 def test_the_sweeps_own_keys() -> None:
     result = override(
-        SWEEP, ["repeats=5", "seed=3", "walltime=12:00:00", "memory=2gb", "steps.timed=9", "steps.warmup=auto"]
+        SWEEP, ["repeats=5", "order_seed=3", "walltime=12:00:00", "memory=2gb", "steps.timed=9", "steps.warmup=auto"]
     )
-    assert (result.repeats, result.seed, result.walltime_s, result.memory_bytes) == (5, 3, 43200, 2 * 1024**3)
+    assert (result.repeats, result.order_seed, result.walltime_s, result.memory_bytes) == (5, 3, 43200, 2 * 1024**3)
     assert values(result, "steps_timed") == {9}
     assert values(result, "steps_warmup") == {None}
 

@@ -45,14 +45,14 @@ when:
 derive:
   cpu_cores: "min(parallel_threads, 20)"
 repeats: 3
-seed: 7
+order_seed: 7
 steps: {warmup: auto, timed: 200}
 walltime: "00:30:00"
 memory: 8gb
 """
     )
     assert (sweep.name, sweep.description, sweep.cluster) == ("alcf threads", "rate against threads", "local")
-    assert (sweep.repeats, sweep.seed, sweep.walltime_s, sweep.memory_bytes) == (3, 7, 1800, 8 * 1024**3)
+    assert (sweep.repeats, sweep.order_seed, sweep.walltime_s, sweep.memory_bytes) == (3, 7, 1800, 8 * 1024**3)
     assert sweep.grids == (
         Grid(
             base={

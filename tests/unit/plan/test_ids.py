@@ -60,7 +60,7 @@ def test_neither_cluster_nor_queue_nor_request_enters_the_id() -> None:
     text = "name: x\nbase: {workload: replay}\nmatrix: {cpu_cores: [1, 2]}\n"
     here = plan(parse_sweep(text), LOCAL, now_unix_s=0.0)
     there = plan(
-        parse_sweep(text.replace("name: x", "name: y") + "walltime: 3h\nmemory: 3gb\nrepeats: 2\nseed: 4\n"),
+        parse_sweep(text.replace("name: x", "name: y") + "walltime: 3h\nmemory: 3gb\nrepeats: 2\norder_seed: 4\n"),
         OTHER,
         now_unix_s=9.0,
         queue="big",
