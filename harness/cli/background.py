@@ -8,6 +8,7 @@ import time
 from rich.console import Console
 
 from harness.cli import preflight
+from harness.cli.campaign_options import handle
 from harness.cli.campaign_run import Wishes, show_refusals
 from harness.cli.options import SweepChoice
 from harness.cli.outcome import Outcome, last_lines, outcome_of
@@ -35,7 +36,8 @@ def run_in_background(choice: SweepChoice, wishes: Wishes, console: Console) -> 
     show_refusals(campaign, console)
     if missing:
         _start(choice, wishes, layout, console)
-        console.print(f"{len(missing)} runs go on in the background; `harness status {campaign.name} --watch` follows")
+        follow = f"`harness status {handle(layout)} --watch` follows"
+        console.print(f"{len(missing)} runs go on in the background; {follow}", markup=False, soft_wrap=True)
     else:
         console.print("nothing to run: all is measured, or under way; --fresh measures again")
     return outcome_of(campaign, layout, campaign.tasks, read_statuses(layout.ledger))

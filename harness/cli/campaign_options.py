@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,6 +42,13 @@ def campaign_argument(command: Command) -> Command:
         "--results", type=click.Path(path_type=Path), metavar="DIR", help="Where campaigns lie; default: results/."
     )(decorated)
     return click.argument("campaign")(decorated)  # type: ignore[no-any-return]
+
+
+def handle(layout: CampaignLayout) -> str:
+    """What to write after a verb to mean this campaign: its name where that is enough, quoted for a shell."""
+    if layout.root.parent == ProjectLayout(project_root(Path.cwd())).results.absolute():
+        return shlex.quote(layout.root.name)
+    return shlex.quote(str(layout.root))
 
 
 def campaign_layout(campaign: str, results: Path | None) -> CampaignLayout:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from harness.cli import preflight
+from harness.cli.campaign_options import handle
 from harness.cli.interrupts import orderly
 from harness.cli.options import SweepChoice
 from harness.cli.outcome import Outcome, outcome_of
@@ -90,12 +91,13 @@ def _is_active(task: Task, driver: Driver) -> bool:
 
 def _leave(driver: Driver, console: Console) -> None:
     """Jobs of this machine are cancelled, for nobody would follow them; a cluster's stay, unless asked otherwise."""
-    active, name = driver.watcher.active(), driver.workshop.campaign.name
+    active = driver.watcher.active()
     if active and (driver.site.is_local or driver.stop.reason == "request"):
         console.print(f"cancelling {len(active)} jobs and waiting for their evidence …")
         driver.cancel_active(CANCEL_PATIENCE_S)
     elif active:
-        console.print(f"{len(active)} jobs stay with the scheduler; follow them with `harness wait {name}`")
+        follow = f"`harness wait {handle(driver.workshop.layout)}` follows them"
+        console.print(f"{len(active)} jobs stay with the scheduler; {follow}", markup=False, soft_wrap=True)
     console.print("the same command takes the campaign up where it stands")
 
 

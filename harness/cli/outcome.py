@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from harness.cli.campaign_options import handle
 from harness.cli.progress import COLOURS, label
 from harness.jobs.drive import Statuses, attempts_of
 from harness.layout import CampaignLayout
@@ -92,7 +93,11 @@ def show(outcome: Outcome, console: Console) -> None:
     for key, status in bad[:SHOWN_FAILURES]:
         _show_failure(outcome, key, status, console)
     if len(bad) > SHOWN_FAILURES:
-        console.print(f"… and {len(bad) - SHOWN_FAILURES} more; see `harness status {outcome.campaign.name}`")
+        console.print(
+            f"… and {len(bad) - SHOWN_FAILURES} more; see `harness status {handle(outcome.layout)}`",
+            markup=False,
+            soft_wrap=True,
+        )
     console.print(summary(outcome), soft_wrap=True)
 
 

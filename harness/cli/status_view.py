@@ -42,7 +42,7 @@ def _table(outcome: Outcome, rows: list[Latest]) -> Table:
     table = Table(header_style="bold")
     table.add_column("state", no_wrap=True)
     table.add_column("run")
-    table.add_column("job", style="dim", overflow="fold")
+    table.add_column("job", style="dim", no_wrap=True)
     table.add_column("reason")
     for key, status in rows:
         state = f"[{COLOURS.get(status.state, 'cyan')}]{status.state.value.lower().replace('_', ' ')}[/]"

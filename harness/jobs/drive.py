@@ -151,7 +151,7 @@ class Driver:
             self.sleep(min(left, SLICE_S))
 
     def _submit(self, task: Task) -> None:
-        number = 1 + max((key.attempt for key in self._attempts(task)), default=0)
+        number = self._next_attempt(task)
         key, paths, spec = self.workshop.prepare(task, number)
         self.ledger.intent(key, spec.job_name, str(paths.script))
         answer = self.site.submit(str(paths.script), spec.job_name)
@@ -165,8 +165,9 @@ class Driver:
             self.ledger.note(f"no clear answer to the submission of {spec.job_name}: {answer.message}")
         self.report(key, self.ledger.statuses[key])
 
-    def _attempts(self, task: Task) -> list[AttemptKey]:
-        return [key for key in {*self.ledger.statuses, *self.workshop.on_disk_of(task)} if task_of(key) == task]
+    def _next_attempt(self, task: Task) -> int:
+        known = {key.attempt for key in self.ledger.statuses if key[:2] == (task.point_id, task.repeat)}
+        return 1 + max(known | {key.attempt for key in self.workshop.on_disk_of(task)}, default=0)
 
     def _refused(self, task: Task, message: str, retryable: bool) -> None:
         if retryable:

@@ -1,6 +1,6 @@
 """One harness drives a campaign at a time, on any shared file system.
 
-Built from what NFS keeps atomic: ``link`` to a name that must not exist, and ``rename``. The holder touches its lock
+Built from what NFS keeps atomic: ``link`` to a name that must not exist, and ``mkdir``. The holder touches its lock
 now and then; the server's own clock stamps both the lock and the file that it is compared with, so that clocks
 of different hosts do not matter.
 """
@@ -24,6 +24,7 @@ from harness.jobs.process import Identity, identify, is_alive
 #: a lock of another host that was not touched for so long is taken over
 STALE_S = 600.0
 HEARTBEAT_S = 30.0
+TAKEOVER_S = 60.0
 
 
 class LockError(HarnessError):
@@ -106,7 +107,7 @@ def acquire(path: Path, clock: Callable[[], float] = time.monotonic) -> Campaign
         _remove_stale(path, holder)
     raise LockError(
         f"{path.parent} is driven by {holder or 'another harness'}; "
-        "watch it with `harness status --watch`, or stop that process first"
+        "watch it with `harness status`, or end it with `harness cancel`"
     )
 
 
@@ -123,11 +124,7 @@ def is_stale(path: Path, holder: Holder | None) -> bool:
     """Whether the lock's holder is dead: for certain on this host, by its age where it is another's."""
     if holder is not None and holder.host == socket.gethostname():
         return not is_alive(holder.process)
-    with _temporary(path, "age") as probe:
-        probe.touch()
-        with contextlib.suppress(FileNotFoundError):
-            return probe.stat().st_mtime - path.stat().st_mtime > STALE_S
-    return False
+    return _is_older(path, STALE_S)
 
 
 def _link(path: Path, holder: Holder) -> bool:
@@ -142,15 +139,29 @@ def _link(path: Path, holder: Holder) -> bool:
 
 
 def _remove_stale(path: Path, stale: Holder | None) -> None:
-    """Move a dead holder's lock away; if another was quicker and what we moved is its new lock, put that back."""
-    with _temporary(path, "stale") as moved:
-        try:
-            path.rename(moved)
-        except FileNotFoundError:
-            return
-        if read_holder(moved) != stale:
-            with contextlib.suppress(FileExistsError):
-                os.link(moved, path)
+    """Remove a dead holder's lock. One at a time, or the second would remove the first one's new lock."""
+    turn = path.with_name(f".{path.name}.takeover")
+    try:
+        turn.mkdir()
+    except FileExistsError:
+        if _is_older(turn, TAKEOVER_S):  # its owner died within these few lines
+            with contextlib.suppress(FileNotFoundError):
+                turn.rmdir()
+        return
+    try:
+        if read_holder(path) == stale:
+            path.unlink(missing_ok=True)
+    finally:
+        turn.rmdir()
+
+
+def _is_older(path: Path, age_s: float) -> bool:
+    """By the file server's own clock: compared with a file made now."""
+    with _temporary(path, "age") as probe:
+        probe.touch()
+        with contextlib.suppress(FileNotFoundError):
+            return probe.stat().st_mtime - path.stat().st_mtime > age_s
+    return False
 
 
 @contextmanager
