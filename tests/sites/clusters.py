@@ -34,16 +34,6 @@ def cluster(name: str, scheduler: str, data: Path, nodes: int, **more: Any) -> d
     }
 
 
-REPLAY = {
-    "name": "replay",
-    "base": {"workload": "replay", "options": {"clock": "virtual", "consume_s": 0.01, "produce_s": 0.02}},
-    "matrix": {"workers": [1, 2]},
-    "steps": {"warmup": 0, "timed": 20},
-    "walltime": "00:05:00",
-    "memory": "1gb",
-}
-
-
 def write_project(root: Path, description: Mapping[str, Any], sweep: Mapping[str, Any]) -> tuple[Path, Path]:
     """(sweep file, cluster file) in a new project directory at ``root``."""
     clusters, sweeps = root / "configs" / "clusters", root / "configs" / "sweeps"

