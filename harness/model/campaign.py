@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from harness.model.axes import Axes, Count, Frozen, PositiveInt
 from harness.model.job import Placement
 
@@ -16,7 +18,7 @@ class Task(Frozen):
 
 
 class Refusal(Frozen):
-    """A point that cannot run on this cluster. ``code`` is stable (such as cores_per_node), ``reason`` is for people."""
+    """A point that cannot run on this cluster. ``code`` is stable (such as cores_per_node), ``reason`` for people."""
 
     point_id: str
     axes: Axes
@@ -49,3 +51,6 @@ class Campaign(Frozen):
     refusals: tuple[Refusal, ...] = ()
     excluded: Count = 0
     duplicates: Count = 0
+    notes: tuple[str, ...] = Field(
+        (), description="what is probably a mistake in the sweep, such as an exclude without effect"
+    )
