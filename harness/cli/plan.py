@@ -70,6 +70,8 @@ def _show(campaign: Campaign, rows: int | None) -> None:
         console.print(escape(f"Every point: {', '.join(shared)}."))
     for line in _totals(campaign):
         console.print(escape(line))
+    for note in campaign.notes:
+        console.print(f"[yellow]note:[/] {escape(note)}")
     if campaign.refusals:
         console.print(f"\n[yellow]{len(campaign.refusals)} refused:[/]")
         console.print(_refusals_table(campaign, rows))

@@ -100,13 +100,13 @@ class GridReader:
         if "where" not in entries:
             if direct and not entries:
                 self.decoder.problem(node.line, f"an item of {what} is empty and would match every combination")
-            return Condition(match=self._values(node, what))
+            return Condition(match=self._values(node, what), line=node.line)
         if direct and len(entries) > 1:
             self.decoder.problem(node.line, "where stands alone in an item of exclude", "join conditions with `and`")
         where = entries["where"]
         if isinstance(where.value, Mapping):
-            return Condition(match=self._values(where.value, f"where of {what}"))
-        return Condition(where=self._expression(where, f"where of {what}"))
+            return Condition(match=self._values(where.value, f"where of {what}"), line=where.line)
+        return Condition(where=self._expression(where, f"where of {what}"), line=where.line)
 
     def _expression(self, entry: Entry, what: str) -> Expression | None:
         text = self.decoder.scalar(entry.value, as_text, what, kind="an expression")

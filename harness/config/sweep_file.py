@@ -95,8 +95,8 @@ def _check_grid(decoder: Decoder, root: Mapping, grid: Grid) -> None:
         decoder.problem(_line(root, "zip"), what, "keep one of them")
     for conditional in grid.when:
         for axis in sorted(set(conditional.values) & set(varied)):
-            where = conditional.condition.where.line if conditional.condition.where else _line(root, "when")
-            decoder.problem(where, f"when sets {axis}, which the matrix varies", "use derive or exclude instead")
+            line = conditional.condition.line
+            decoder.problem(line, f"when sets {axis}, which the matrix varies", "use derive or exclude instead")
     try:
         derive_order(grid.derive)
     except graphlib.CycleError as error:

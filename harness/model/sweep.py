@@ -22,10 +22,14 @@ class Expression(Frozen):
 
 
 class Condition(Frozen):
-    """Which combinations are meant: those where the expression is true, or that hold all values of ``match``."""
+    """Which combinations are meant: those where the expression is true, or that hold all values of ``match``.
+
+    ``line`` is where it stands in its file.
+    """
 
     where: Expression | None = None
     match: Values = Field(default_factory=dict)
+    line: int = 0
 
 
 class Conditional(Frozen):

@@ -28,10 +28,14 @@ MAX_COMBINATIONS = 200_000
 
 @dataclass(frozen=True)
 class Expansion:
-    """The combinations of a sweep, in the order written, and how many its exclude took away."""
+    """The combinations of a sweep, in the order written, and how many its exclude took away.
+
+    ``notes`` say which conditions held for no combination, which is most often a mistake.
+    """
 
     combinations: list[Combination]
     excluded: int
+    notes: tuple[str, ...] = ()
 
 
 def expand(sweep: Sweep) -> Expansion:
@@ -41,12 +45,26 @@ def expand(sweep: Sweep) -> Expansion:
         ConfigError: an expression has no value for some combination.
     """
     combinations: list[Combination] = []
-    excluded = 0
-    for grid in sweep.grids:
-        expander = _Expander(grid, sweep.file)
+    expanders = [_Expander(grid, sweep.file) for grid in sweep.grids]
+    for expander in expanders:
         combinations += expander.run()
-        excluded += expander.excluded
-    return Expansion(combinations, excluded)
+    return Expansion(combinations, sum(e.excluded for e in expanders), _notes(expanders, sweep.file))
+
+
+def _notes(expanders: list[_Expander], file: str) -> tuple[str, ...]:
+    """Conditions that held nowhere; one that stands for several parts counts as used when it held in any of them."""
+    held = {line for expander in expanders for line in expander.held}
+    unused = {
+        (condition.line, kind)
+        for expander in expanders
+        for kind, conditions in (
+            ("exclude", expander.grid.exclude),
+            ("when", tuple(item.condition for item in expander.grid.when)),
+        )
+        for condition in conditions
+        if condition.line and condition.line not in held
+    }
+    return tuple(f"{file}:{line}: this {kind} holds for no combination" for line, kind in sorted(unused))
 
 
 def product(grid: Grid) -> Iterator[Combination]:
@@ -69,6 +87,7 @@ class _Expander:
         self.grid = grid
         self.file = file
         self.excluded = 0
+        self.held: set[int] = set()
         self.derived = [(axis, grid.derive[axis]) for axis in derive_order(grid.derive)]
 
     def run(self) -> list[Combination]:
@@ -86,7 +105,9 @@ class _Expander:
 
     def _is_excluded(self, combination: Combination) -> bool:
         values = fill(self._resolve(combination))
-        return any(self._holds(condition, values) for condition in self.grid.exclude)
+        # all are evaluated, so that the effect of each is known
+        holding = [self._holds(condition, values) for condition in self.grid.exclude]
+        return any(holding)
 
     def _include(self, kept: list[Combination]) -> list[Combination]:
         """Values of an include may replace those that an earlier include added, never those of matrix or zip."""
@@ -114,8 +135,12 @@ class _Expander:
 
     def _holds(self, condition: Condition, values: Combination) -> bool:
         if condition.where is not None:
-            return bool(self._evaluate(condition.where, values))
-        return all(values.get(axis, default_of(axis)) == value for axis, value in condition.match.items())
+            holds = bool(self._evaluate(condition.where, values))
+        else:
+            holds = all(values.get(axis, default_of(axis)) == value for axis, value in condition.match.items())
+        if holds:
+            self.held.add(condition.line)
+        return holds
 
     def _derived(self, axis: str, expression: Expression, values: Combination) -> Any:
         try:

@@ -64,7 +64,7 @@ def choose_queue(cluster: Cluster, queue: str | None) -> str | None:
 
 def place(axes: Axes, site: Site) -> Placement | list[Reason]:
     """The request for a point, or all reasons why the site cannot run it."""
-    reasons = [*_size(axes, site), *_queue(axes, site), *_storage(axes, site.cluster)]
+    reasons = [*_size(axes, site), *_gpu_share(axes, site.cluster), *_queue(axes, site), *_storage(axes, site.cluster)]
     return reasons or _placement(axes, site)
 
 
@@ -115,6 +115,21 @@ def _size(axes: Axes, site: Site) -> Iterator[Reason]:
     if memory and node.memory_bytes and memory > node.memory_bytes:
         have = format_bytes(node.memory_bytes)
         yield "memory", f"needs {format_bytes(memory)} on a node; a node of {cluster.name} has {have}"
+
+
+def _gpu_share(axes: Axes, cluster: Cluster) -> Iterator[Reason]:
+    """Where requests are counted in GPUs, each brings its share of a node's cores, and nothing comes without one."""
+    node, gpus = cluster.node, axes.gpus_per_rank * axes.ranks_per_node
+    if cluster.directives.style != "by_gpu":
+        return
+    if not gpus:
+        yield "gpus_needed", f"asks for no GPU; {cluster.name} counts requests in GPUs: set gpus_per_rank"
+    elif node.gpus and axes.cpu_cores > gpus * (node.cores // node.gpus):
+        share = plural(gpus * (node.cores // node.gpus), "core")
+        yield (
+            "gpu_share",
+            f"needs {plural(axes.cpu_cores, 'core')}; {plural(gpus, 'GPU')} of {cluster.name} bring {share}",
+        )
 
 
 def _queue(axes: Axes, site: Site) -> Iterator[Reason]:

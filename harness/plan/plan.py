@@ -62,6 +62,7 @@ def plan(
         refusals=tuple(refusals),
         excluded=expansion.excluded,
         duplicates=duplicates,
+        notes=expansion.notes,
     )
 
 

@@ -41,8 +41,9 @@ def test_a_cluster_is_named_as_its_file_and_takes_a_small_point(path: Path) -> N
     cluster = load_cluster(path.stem, PROJECT)
     assert cluster.name == path.stem
     assert header(path)
-    gpus = "1" if cluster.queues and any(queue.cores_per_gpu for queue in cluster.queues.values()) else "0"
-    overrides = ["repeats=1", f"gpus_per_rank={gpus}", "cpu_cores=12" if gpus == "1" else "cpu_cores=1"]
+    cores_per_gpu = max([queue.cores_per_gpu or 0 for queue in cluster.queues.values()], default=0)
+    gpus = 1 if cores_per_gpu or cluster.directives.style == "by_gpu" else 0
+    overrides = ["repeats=1", f"gpus_per_rank={gpus}", f"cpu_cores={cores_per_gpu or 1}"]
     overrides += ["walltime=10m", "memory=1gb"]
     campaign, _ = plan_from_files(PROJECT / "configs/sweeps/replay.yml", path.stem, PROJECT, 0.0, overrides)
     assert len(campaign.points) == 24

@@ -67,10 +67,10 @@ memory: 8gb
             zip=({"nodes": (1, 2), "batch_size": (32, 64)},),
             include=({"parallel_threads": 1, "echo": 2},),
             exclude=(
-                Condition(match={"parallel_threads": 4, "nodes": 2}),
-                Condition(where=Expression(text="parallel_threads == 1 and prefetch", line=18)),
+                Condition(match={"parallel_threads": 4, "nodes": 2}, line=17),
+                Condition(where=Expression(text="parallel_threads == 1 and prefetch", line=18), line=18),
             ),
-            when=(Conditional(condition=Condition(match={"nodes": 2}), values={"multiprocessing": True}),),
+            when=(Conditional(condition=Condition(match={"nodes": 2}, line=20), values={"multiprocessing": True}),),
             derive={"cpu_cores": Expression(text="min(parallel_threads, 20)", line=23)},
         ),
     )

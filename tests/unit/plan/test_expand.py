@@ -165,6 +165,33 @@ def test_a_product_too_large_to_mean_is_refused_at_once() -> None:
         combinations(Grid(matrix=dict.fromkeys(axes, ten)))
 
 
+def test_conditions_without_effect_are_noted() -> None:
+    text = """\
+name: x
+base: {workload: replay}
+matrix: {workers: [1, 2]}
+exclude:
+  - where: "workers > 1"
+  - {workers: 2}
+  - {workers: 3}
+when:
+  - where: {workload: dcgan_mnist}
+    set: {echo: 2}
+  - where: "workers == 1"
+    set: {echo: 3}
+"""
+    assert expand(parse_sweep(text, "s.yml")).notes == (
+        "s.yml:7: this exclude holds for no combination",
+        "s.yml:9: this when holds for no combination",
+    )
+
+
+def test_a_condition_shared_by_parts_needs_an_effect_in_one_of_them() -> None:
+    text = "name: x\nbase: {workload: replay}\nmatrix: {nodes: [1, 2]}\nexclude: [{workers: 1, nodes: 2}]\n"
+    text += "parts:\n  - base: {workers: 1}\n  - base: {workers: 2}\n"
+    assert expand(parse_sweep(text)).notes == ()
+
+
 def test_grids_follow_one_another() -> None:
     sweep = Sweep(name="x", grids=(Grid(base={"nodes": 1}), Grid(matrix={"nodes": (1, 2)})))
     assert [c["nodes"] for c in expand(sweep).combinations] == [1, 1, 2]

@@ -10,7 +10,7 @@ import pytest
 from harness.config.cluster_file import parse_cluster
 from harness.errors import UserError
 from harness.model.axes import Axes
-from harness.model.cluster import Cluster
+from harness.model.cluster import Cluster, Directives
 from harness.model.job import Placement
 from harness.plan.defaults import fill
 from harness.plan.fit import misfits
@@ -135,6 +135,13 @@ def test_limits_of_time_and_memory() -> None:
     assert codes(axes(), memory_bytes=80 * GIB) == []
     assert codes(axes(), memory_bytes=80 * GIB + 1) == ["queue_memory"]
     assert codes(axes(), "volta", memory_bytes=101 * GIB) == ["memory"] + ["cores_per_gpu"]
+
+
+def test_a_site_that_counts_in_gpus() -> None:
+    by_gpu = SITE.model_copy(update={"directives": Directives(style="by_gpu")})
+    assert codes(axes(gpus_per_rank=1, cpu_cores=5), None, by_gpu) == []
+    assert codes(axes(gpus_per_rank=1, cpu_cores=6), None, by_gpu) == ["gpu_share"]
+    assert codes(axes(gpus_per_rank=0), None, by_gpu) == ["gpus_needed"]
 
 
 def reason(point: Axes, queue: str | None = "small", **limits: int) -> str:
