@@ -52,7 +52,7 @@ def _directory(name: str, to: Path | None, storage: str, cluster: str) -> Path:
     """The directory of data set ``name``: ``to``, or its place under a cluster's storage."""
     if to is not None:
         return to
-    from harness.datasets.place import directory
+    from harness.cli.data_place import directory
 
     return directory(name, storage, cluster, Path.cwd())
 
@@ -215,3 +215,48 @@ def describe(form: str | None, as_json: bool) -> None:
         click.echo(json.dumps([facts(spec) for spec in specs]))
     else:
         click.echo("\n\n".join(as_text(spec) for spec in specs))
+
+
+FETCH_EPILOG = """\b
+Examples:
+  harness data fetch mnist
+  harness data fetch cifar10 --to /scratch/me/cifar10
+"""
+
+
+@data.command(epilog=FETCH_EPILOG)
+@click.argument("form", metavar="mnist|cifar10|caltech256")
+@_place_options
+@click.option(
+    "--mirrors",
+    type=click.Path(path_type=Path),
+    default=Path("configs/mirrors.yml"),
+    show_default=True,
+    help="YAML list of the files, their checksums and mirrors.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest's facts as JSON.")
+def fetch(form: str, to: Path | None, storage: str, cluster: str, mirrors: Path, as_json: bool) -> None:
+    """Download a published data set, on a machine with network; a set that is already there is left alone.
+
+    Transfers are resumed and every file is checked by its MD5. Exit codes: 0 there, 2 bad input or no mirror gave it.
+    """
+    from harness.catalog import DATASETS, lookup
+    from harness.cli.parts_progress import bar
+    from harness.config.mirror_file import load_mirrors
+    from harness.datasets.fetch import fetch as fetch_set
+    from harness.datasets.fetch import is_fetched
+    from harness.datasets.published import HOW_TO_GET
+    from harness.errors import UserError
+
+    lookup(DATASETS, form, "data set format")
+    sources = load_mirrors(mirrors)
+    if form not in sources:
+        raise UserError(f"{mirrors} names no mirror of {form}. {form}: {HOW_TO_GET[form]}")
+    path = _directory(form, to, storage, cluster)
+    if found := is_fetched(path, form):
+        _report(path, found, "already there", as_json)
+        return
+    started_s = time.monotonic()
+    with bar(f"fetching {form}") as progress:
+        manifest = fetch_set(path, form, sources[form], progress)
+    _report(path, manifest, f"fetched in {time.monotonic() - started_s:.1f} s", as_json)
