@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.runtime.clock import SystemClock
 from harness.runtime.events import EventWriter
 from harness.runtime.interfaces import Batch, ModelFacts, StepOutcome
-from harness.runtime.stepclock import StepClock, Totals
+from harness.runtime.stepclock import StepClock
 
 STEPS = 100_000
 REPEATS = 5
@@ -74,7 +74,7 @@ def clocked_s() -> float:
     with tempfile.TemporaryDirectory() as directory:
         clock = SystemClock()
         writer = EventWriter(Path(directory, "events.r0.jsonl"), clock)
-        loop = StepClock(Nothing(), Endless(), clock, writer, Totals())
+        loop = StepClock(Nothing(), Endless(), clock, writer)
         begin = time.perf_counter()
         loop.run(STEPS, batch_interval=1)
         elapsed = time.perf_counter() - begin

@@ -35,7 +35,12 @@ class VirtualClock:
 
 
 def clock_for(spec: RunSpec) -> Clock:
-    """Virtual for a workload whose option ``clock`` (or its default in the catalog) says so, else the system's."""
+    """Virtual for a workload whose option ``clock`` (or its default in the catalog) says so, else the system's.
+
+    Raises:
+        UserError: for an unknown workload or clock.
+    """
     option = catalog.lookup(catalog.WORKLOADS, spec.axes.workload, "workload").options.get("clock")
-    wanted = spec.axes.options.get("clock", option.default) if option else "real"
-    return VirtualClock() if wanted == "virtual" else SystemClock()
+    name = spec.axes.options.get("clock", option.default) if option else "real"
+    kind: type[Clock] = catalog.lookup({"real": SystemClock, "virtual": VirtualClock}, str(name), "clock")
+    return kind()

@@ -24,8 +24,38 @@ FLUSH_SECONDS = 1.0
 FLUSH_STEPS = 1000
 
 
+class Deferral:
+    """Keeps a signal from cutting a record: inside the block, an exception for the main thread waits for its end."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        self._depth = 0
+        self._waiting: BaseException | None = None
+
+    def __enter__(self) -> None:
+        if threading.get_ident() == self._thread:
+            self._depth += 1
+
+    def __exit__(self, *_exc: object) -> None:
+        if threading.get_ident() == self._thread:
+            self._depth -= 1
+            if self._waiting is not None and not self._depth:
+                waiting, self._waiting = self._waiting, None
+                raise waiting
+
+    def throw(self, error: BaseException) -> None:
+        """Raise ``error`` in the main thread, which calls this from a signal handler: now or when the block ends."""
+        if not self._depth:
+            raise error
+        self._waiting = error
+
+
 class EventWriter:
-    """Writes events in order; safe to call from several threads. Times are seconds since this writer was made."""
+    """Writes events in order; safe to call from several threads. Times are seconds since this writer was made.
+
+    What the rank has done is counted here, with the steps themselves, so that ``run_end`` and the steps agree
+    however the run ends. Make it in the main thread.
+    """
 
     def __init__(self, path: Path, clock: Clock):
         self._clock = clock
@@ -35,6 +65,8 @@ class EventWriter:
         self._loss: tuple[int, float] | None = None
         self._flushed_s = 0.0
         self._ended = False
+        self._totals = {"steps": 0, "fresh_images": 0, "consumed_images": 0}
+        self.deferral = Deferral()
         self.kinds: set[str] = set()
         try:
             self._stream = path.open("xb", buffering=0)
@@ -51,7 +83,7 @@ class EventWriter:
     def note(self, kind: str, **fields: Any) -> None:
         """Write one event at once. Numbers that JSON lacks (NaN, infinity) become null."""
         record = {"event": kind, "t_s": round(self.now(), 9), **fields}
-        with self._lock:
+        with self.deferral, self._lock:
             if self._ended:
                 return
             self.kinds.add(kind)
@@ -76,11 +108,14 @@ class EventWriter:
 
     def step(self, number: int, row: Sequence[float | int | None], loss: float) -> None:
         """Gather one step: ``row`` holds the values of :data:`STEP_COLUMNS`, times on this writer's scale."""
-        with self._lock:
+        with self.deferral, self._lock:
             self._columns["step"].append(number)
             for name, value in zip(STEP_COLUMNS, row, strict=True):
                 self._columns[name].append(round(value, 9) if isinstance(value, float) else value)
             self._loss = (number, loss)
+            self._totals["steps"] += 1
+            self._totals["fresh_images"] += self._columns["fresh"][-1]
+            self._totals["consumed_images"] += self._columns["consumed"][-1]
             first = number == 0
             end_s = row[1] or 0.0
             if first or end_s - self._flushed_s >= FLUSH_SECONDS or len(self._columns["step"]) >= FLUSH_STEPS:
@@ -89,7 +124,7 @@ class EventWriter:
 
     def flush(self) -> None:
         """Write the steps gathered so far and the last loss among them."""
-        with self._lock:
+        with self.deferral, self._lock:
             if self._columns["step"]:
                 columns, self._columns = self._columns, {name: [] for name in self._columns}
                 self.note("steps", **columns)
@@ -103,13 +138,18 @@ class EventWriter:
         self.flush()
         self.note("error", type=type(error).__name__, message=str(error), traceback=trace)
 
-    def end(self, **fields: Any) -> None:
+    @property
+    def steps(self) -> int:
+        """Steps recorded so far."""
+        return self._totals["steps"]
+
+    def end(self, ok: bool) -> None:
         """The ``run_end`` event, on disk when this returns; whatever comes later is dropped."""
-        with self._lock:
+        with self.deferral, self._lock:
             if self._ended:
                 return
             self.flush()
-            self.note("run_end", **fields)
+            self.note("run_end", ok=ok, **self._totals)
             self._ended = True
             os.fsync(self._stream.fileno())
             self._stream.close()

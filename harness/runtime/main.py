@@ -105,7 +105,7 @@ def begin(spec: RunSpec, directory: Path) -> Run:
 def conduct(run: Run) -> int:
     """Everything between ``run_start`` and ``run_end``."""
     error: BaseException | None = None
-    with Watchdog(run.writer, run.totals.fields) as watchdog:
+    with Watchdog(run.writer) as watchdog:
         try:
             try:
                 run.measure()
@@ -118,7 +118,7 @@ def conduct(run: Run) -> int:
             # A worker that does not stop must neither hide why a run failed nor fail a finished one.
             advice = "the measurement is complete; look in stderr for what could not be stopped"
             run.writer.finding("close_failed", {"error": repr(problem)}, advice)
-        run.writer.end(ok=error is None, **run.totals.fields())
+        run.writer.end(ok=error is None)
     return 0 if error is None else report(run, error)
 
 
@@ -132,5 +132,5 @@ def report(run: Run, error: BaseException) -> int:
         print(f"{where}: {error}", file=sys.stderr)
         return error.exit_code
     traceback.print_exception(error)
-    print(f"{where}: failed after {run.totals.steps} steps", file=sys.stderr)
+    print(f"{where}: failed after {run.writer.steps} steps", file=sys.stderr)
     return 1

@@ -17,7 +17,7 @@ from harness.runtime.events import EventWriter
 from harness.runtime.interfaces import Clock, Engine, Exchange, Pipeline, Ranks, RunContext, Session
 from harness.runtime.meeting import Meeting
 from harness.runtime.samplers import Sampler
-from harness.runtime.stepclock import StepClock, Totals, warmup_steps
+from harness.runtime.stepclock import StepClock, warmup_steps
 
 
 @dataclass
@@ -30,7 +30,6 @@ class Run:
     writer: EventWriter
     meeting: Meeting
     directory: Path
-    totals: Totals = field(default_factory=Totals)
     exchange: Exchange | None = None
     cpus: tuple[int, ...] = ()
     launcher_cpus: tuple[int, ...] = ()
@@ -56,7 +55,7 @@ class Run:
         steps = warmup_steps(self.spec.axes) + self.spec.axes.steps_timed
         exchange.barrier()
         self.note_io("begin")
-        StepClock(session, pipeline, self.clock, self.writer, self.totals).run(steps, self.spec.axes.batch_interval)
+        StepClock(session, pipeline, self.clock, self.writer).run(steps, self.spec.axes.batch_interval)
         self.note_io("end")
         self.note_affinity(engine, pipeline.worker_cpus())
         self.check_ranks(exchange, session)

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
 
 from harness.model.axes import Axes
 from harness.runtime.events import EventWriter
@@ -19,19 +17,6 @@ from harness.runtime.interfaces import Batch, Clock, Pipeline, Session
 
 WARMUP_FLOOR = 5
 WARMUP_CAP = 100
-
-
-@dataclass
-class Totals:
-    """What has been done so far; kept up to date so that an interrupted run can report it."""
-
-    steps: int = 0
-    fresh_images: int = 0
-    consumed_images: int = 0
-
-    def fields(self) -> dict[str, Any]:
-        """As fields of ``run_end``."""
-        return asdict(self)
 
 
 def warmup_steps(axes: Axes) -> int:
@@ -50,10 +35,9 @@ def warmup_steps(axes: Axes) -> int:
 class StepClock:
     """Runs steps and records each one's parts."""
 
-    def __init__(self, session: Session, pipeline: Pipeline, clock: Clock, writer: EventWriter, totals: Totals):
+    def __init__(self, session: Session, pipeline: Pipeline, clock: Clock, writer: EventWriter):
         self._session, self._pipeline = session, pipeline
         self._clock, self._writer = clock, writer
-        self._totals = totals
         self._loss_is_finite = True
 
     def run(self, steps: int, batch_interval: int) -> None:
@@ -90,9 +74,6 @@ class StepClock:
         compute_s = end - copied - outcome.exchange_s
         origin = self._writer.origin_s
         row = (begin - origin, end - origin, fetched - begin, copied - fetched, compute_s, outcome.exchange_s)
-        self._totals.steps += 1
-        self._totals.fresh_images += fresh
-        self._totals.consumed_images += consumed
         self._writer.step(number, (*row, fresh, consumed, occupancy), outcome.loss)
         self._watch_loss(number, outcome.loss)
         return batch

@@ -8,6 +8,7 @@ import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from ctypes import CDLL, c_int, c_size_t, c_ubyte, c_void_p, get_errno
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,8 @@ def set_cache(path: Path, wanted: str) -> dict[str, Any]:
 def _drop(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)  # DONTNEED leaves dirty pages where they are
+        with suppress(OSError):  # read-only file systems have no fsync, and nothing to write
+            os.fsync(handle)  # DONTNEED leaves dirty pages where they are
         os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(handle)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -36,8 +35,8 @@ class Terminated(BaseException):
 class Watchdog:
     """Turns the first signal into :class:`Terminated` inside its block. Use from the main thread."""
 
-    def __init__(self, writer: EventWriter, totals: Callable[[], dict[str, Any]]):
-        self._writer, self._totals = writer, totals
+    def __init__(self, writer: EventWriter):
+        self._writer = writer
         self._settled = False
         self._done = threading.Event()
         self._old: dict[signal.Signals, Any] = {}
@@ -58,7 +57,7 @@ class Watchdog:
         # The handler stays in place when it does nothing: with SIG_IGN the second thread would not be woken.
         if not self._settled:
             self._settled = True
-            raise Terminated(number)
+            self._writer.deferral.throw(Terminated(number))
 
     def _watch(self) -> None:
         while received := os.read(self._read, 1):
@@ -67,7 +66,7 @@ class Watchdog:
                 stop = Terminated(number)
                 if "error" not in self._writer.kinds:
                     self._writer.error(stop)
-                self._writer.end(ok=False, **self._totals())
+                self._writer.end(ok=False)
                 os._exit(stop.exit_code)
         os.close(self._read)
 

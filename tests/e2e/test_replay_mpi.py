@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from runtime_support import clean_environment, events, of_kind, run_point, spec_
 from harness.files import read_json_lines
 
 pytestmark = pytest.mark.mpi
-SERVED = 30.0
+PATIENCE_S = 60.0
 
 
 def two_ranks(directory: Path, **axes: Any) -> Path:
@@ -80,23 +82,45 @@ def test_one_ranks_failure_ends_the_other_with_its_evidence(tmp_path: Path) -> N
 
 
 def test_a_killed_rank_ends_the_other_without_hanging(tmp_path: Path) -> None:
+    with stepping_ranks(tmp_path) as launcher:
+        os.kill(events_so_far(tmp_path, 1)[0]["pid"], signal.SIGKILL)
+        assert launcher.wait(timeout=PATIENCE_S) != 0
+    assert events(tmp_path, 0)[-1]["event"] == "run_end"
+    assert "run_end" not in [record["event"] for record in events_so_far(tmp_path, 1)]
+
+
+def test_a_stopped_launcher_leaves_every_ranks_evidence(tmp_path: Path) -> None:
+    """What happens at the end of the walltime: mpirun tells the ranks, and kills them a second later."""
+    with stepping_ranks(tmp_path) as launcher:
+        launcher.send_signal(signal.SIGTERM)
+        assert launcher.wait(timeout=PATIENCE_S) != 0
+    for rank in (0, 1):
+        records = events(tmp_path, rank)
+        assert of_kind(records, "error")[0]["message"] == "told to stop by SIGTERM"
+        assert (records[-1]["event"], records[-1]["ok"]) == ("run_end", False)
+        assert records[-1]["steps"] == len(step_column(records, "step")) >= 1
+
+
+@contextmanager
+def stepping_ranks(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """mpirun with two ranks that have both written steps and would go on for half an hour."""
     options = {"clock": "real", "produce_s": 0.0, "consume_s": 0.02}
-    path = two_ranks(tmp_path, steps_timed=100_000, options=options)
+    path = two_ranks(directory, steps_timed=100_000, options=options)
     command = ["mpirun", "-np", "2", "--map-by", "socket", "--bind-to", "none"]
     command += [sys.executable, "-m", "harness.runtime", str(path)]
     with subprocess.Popen(command, env=clean_environment(), stderr=subprocess.DEVNULL) as launcher:
-        until = time.monotonic() + SERVED
-        while not all(stepping(tmp_path, rank) for rank in (0, 1)):
-            assert launcher.poll() is None and time.monotonic() < until
-            time.sleep(0.02)
-        os.kill(events(tmp_path, 1)[0]["pid"], signal.SIGKILL)
-        assert launcher.wait(timeout=SERVED) != 0
-    assert events(tmp_path, 0)[-1]["event"] == "run_end"
-    assert "run_end" not in [record["event"] for record in read_json_lines(tmp_path / "events.r1.jsonl")]
+        try:
+            until = time.monotonic() + PATIENCE_S
+            while not all(of_kind(events_so_far(directory, rank), "steps") for rank in (0, 1)):
+                assert launcher.poll() is None and time.monotonic() < until
+                time.sleep(0.02)
+            yield launcher
+        finally:
+            launcher.kill()
 
 
-def stepping(directory: Path, rank: int) -> bool:
-    return bool(of_kind(list(read_json_lines(directory / f"events.r{rank}.jsonl")), "steps"))
+def events_so_far(directory: Path, rank: int) -> list[dict[str, Any]]:
+    return list(read_json_lines(directory / f"events.r{rank}.jsonl"))
 
 
 def test_ranks_without_mpi4py_say_so_and_end(tmp_path: Path) -> None:

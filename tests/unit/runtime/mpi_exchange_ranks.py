@@ -1,5 +1,6 @@
 """Run by test_mpi_exchange under mpirun: every rank checks what the exchange gives it."""
 
+import os
 import sys
 
 import numpy
@@ -9,7 +10,7 @@ from harness.comm.mpi4py_exchange import build
 from harness.runtime.interfaces import Ranks
 from harness.runtime.ranks import detect
 
-ranks: Ranks = detect(__import__("os").environ, "n")
+ranks: Ranks = detect(os.environ, "n")
 exchange = build(spec_of(), ranks, "cpu")
 world, rank = ranks.world, ranks.rank
 mean = sum(range(world)) / world

@@ -64,7 +64,7 @@ def test_very_short_steps_are_written_by_number(tmp_path: Path, writer: EventWri
 
 
 def test_nothing_follows_the_end(tmp_path: Path, writer: EventWriter) -> None:
-    writer.end(ok=True, steps=0)
+    writer.end(ok=True)
     writer.note("model", name="late")
     writer.end(ok=False)
     assert [(event["event"], event.get("ok")) for event in events(tmp_path)] == [("run_end", True)]
@@ -131,3 +131,40 @@ def test_threads_do_not_mix_their_lines(tmp_path: Path, writer: EventWriter) -> 
     for thread in threads:
         thread.join()
     assert len(events(tmp_path)) == 800
+
+
+def test_what_was_done_is_counted_with_the_steps(tmp_path: Path, writer: EventWriter) -> None:
+    for number, (fresh, consumed) in enumerate([(4, 8), (0, 8), (4, 8)]):
+        writer.step(number, (0.0, 0.1, 0.0, 0.0, 0.1, 0.0, fresh, consumed, 2), 0.5)
+    writer.end(ok=False)
+    assert events(tmp_path)[-1] == {
+        "event": "run_end",
+        "t_s": 0.0,
+        "ok": False,
+        "steps": 3,
+        "fresh_images": 8,
+        "consumed_images": 24,
+    }
+
+
+def test_a_signal_waits_for_the_record_to_be_whole(tmp_path: Path, clock: VirtualClock) -> None:
+    """The signal comes while the clock is read, in the middle of a record."""
+
+    class Interrupting(VirtualClock):
+        def now(self) -> float:
+            if self.armed:
+                self.armed = False
+                writer.deferral.throw(KeyboardInterrupt())
+            return super().now()
+
+        armed = False
+
+    interrupting = Interrupting()
+    writer = EventWriter(tmp_path / "events.r0.jsonl", interrupting)
+    interrupting.armed = True
+    with pytest.raises(KeyboardInterrupt):
+        writer.step(0, row(0.0, 0.1), 1.0)
+    assert step_column(events(tmp_path), "step") == [0]
+    writer.note("model", name="later")  # thrown once only
+    with pytest.raises(KeyboardInterrupt):
+        writer.deferral.throw(KeyboardInterrupt())  # outside a record: at once

@@ -19,7 +19,7 @@ from harness.model.job import RunSpec
 from harness.runtime.clock import SystemClock, VirtualClock
 from harness.runtime.events import EventWriter
 from harness.runtime.interfaces import Clock, Ranks, RunContext
-from harness.runtime.stepclock import StepClock, Totals
+from harness.runtime.stepclock import StepClock
 from harness.workloads import replay
 
 ONE = Ranks(rank=0, world=1, local_rank=0, local_world=1, node="n")
@@ -105,7 +105,7 @@ def replayed(directory: Path, steps: int, clock: Clock | None = None, ranks: Ran
     context = context_of(spec, clock, ranks)
     pipeline = replay.build_pipeline(context)
     try:
-        StepClock(replay.build(context), pipeline, clock, writer, Totals()).run(steps, spec.axes.batch_interval)
+        StepClock(replay.build(context), pipeline, clock, writer).run(steps, spec.axes.batch_interval)
     finally:
         pipeline.close()
         writer.end(ok=True)

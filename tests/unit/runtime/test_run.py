@@ -1,0 +1,117 @@
+"""Decisions of a run that a healthy replay does not reach."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runtime_support import events, of_kind, spec_of
+
+from harness import catalog
+from harness.comm.none import NoExchange
+from harness.errors import UserError
+from harness.runtime.clock import SystemClock, VirtualClock, clock_for
+from harness.runtime.events import EventWriter
+from harness.runtime.interfaces import Ranks
+from harness.runtime.meeting import Meeting
+from harness.runtime.run import Run
+
+
+def run_of(directory: Path, world: int = 1, **axes: Any) -> Run:
+    ranks = Ranks(rank=0, world=world, local_rank=0, local_world=1, node="n")
+    clock = VirtualClock()
+    writer = EventWriter(directory / "events.r0.jsonl", clock)
+    return Run(spec_of(**axes), ranks, clock, writer, Meeting(directory, ranks, "s"), directory)
+
+
+class Gathering(NoExchange):
+    name = "scripted"
+
+    def __init__(self, others: list[str]):
+        self.others = others
+
+    def gather_text(self, text: str) -> list[str]:
+        return [text, *self.others]
+
+
+class Digested:
+    def digest(self) -> str:
+        return "aa"
+
+
+@pytest.mark.parametrize(("other", "same"), [("aa", True), ("ab", False)])
+def test_ranks_that_differ_at_the_end_are_a_finding(tmp_path: Path, other: str, same: bool) -> None:
+    run_of(tmp_path, world=2).check_ranks(Gathering([other]), Digested())  # type: ignore[arg-type]
+    records = events(tmp_path)
+    [check] = of_kind(records, "check")
+    assert (check["name"], check["ok"], check["value"]) == ("ranks_identical", same, "aa")
+    found = [(finding["code"], finding["evidence"]) for finding in of_kind(records, "finding")]
+    assert found == ([] if same else [("params_diverged", {"digests": ["aa", "ab"]})])
+
+
+@pytest.mark.parametrize(("world", "exchange"), [(1, Gathering([])), (2, NoExchange())])
+def test_ranks_that_share_nothing_are_not_compared(tmp_path: Path, world: int, exchange: NoExchange) -> None:
+    run_of(tmp_path, world=world).check_ranks(exchange, Digested())  # type: ignore[arg-type]
+    assert events(tmp_path) == []
+
+
+def test_a_framework_that_is_not_installed_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(catalog.ENGINES, "torch", "a_module_that_is_not_there:Engine")
+    run = run_of(tmp_path, framework="torch")
+    with pytest.raises(UserError, match=r"torch does not load on n: No module named .*dl-batch-harness\[torch\]"):
+        run.prepare_engine()
+    assert [record["name"] for record in of_kind(events(tmp_path), "phase")] == ["import"]
+
+
+def test_what_cannot_be_closed_does_not_keep_the_rest_open(tmp_path: Path) -> None:
+    closed: list[str] = []
+
+    class Part:
+        def __init__(self, name: str, error: Exception | None = None):
+            self.name, self.error = name, error
+
+        def close(self) -> None:
+            closed.append(self.name)
+            if self.error:
+                raise self.error
+
+    stuck = RuntimeError("worker 3 does not stop")
+    run = run_of(tmp_path)
+    run._parts += [Part("sampler"), Part("pipeline", stuck), Part("session")]
+    assert run.close() == [stuck]
+    assert closed == ["session", "pipeline", "sampler"]
+    assert run.close() == []
+
+
+def test_threads_are_the_points_or_one_for_each_core(tmp_path: Path) -> None:
+    assert run_of(tmp_path, cpu_cores=6, ranks_per_node=2).threads == 3
+    (tmp_path / "b").mkdir()
+    assert run_of(tmp_path / "b", cpu_cores=6, parallel_threads=64).threads == 64
+
+
+@pytest.mark.parametrize(
+    ("axes", "kind"),
+    [
+        ({}, VirtualClock),
+        ({"options": {"clock": "virtual"}}, VirtualClock),
+        ({"options": {"clock": "real"}}, SystemClock),
+        ({"workload": "dcgan_mnist", "framework": "torch"}, SystemClock),
+    ],
+)
+def test_only_replay_runs_on_virtual_time(axes: dict[str, Any], kind: type) -> None:
+    assert type(clock_for(spec_of(**axes))) is kind
+
+
+def test_virtual_time_is_exact_and_never_goes_back() -> None:
+    clock = VirtualClock()
+    for _ in range(1000):
+        clock.sleep(0.1)
+    assert clock.now() == 100.0
+    with pytest.raises(ValueError):
+        clock.sleep(-0.1)
+
+
+def test_an_unknown_clock_is_refused() -> None:
+    with pytest.raises(UserError, match="unknown clock 'virtul'; did you mean 'virtual'"):
+        clock_for(spec_of(options={"clock": "virtul"}))
