@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from harness import catalog
 from harness.model.job import RunSpec
@@ -42,5 +43,5 @@ def clock_for(spec: RunSpec) -> Clock:
     """
     option = catalog.lookup(catalog.WORKLOADS, spec.axes.workload, "workload").options.get("clock")
     name = spec.axes.options.get("clock", option.default) if option else "real"
-    kind: type[Clock] = catalog.lookup({"real": SystemClock, "virtual": VirtualClock}, str(name), "clock")
-    return kind()
+    clocks: dict[str, Callable[[], Clock]] = {"real": SystemClock, "virtual": VirtualClock}
+    return catalog.lookup(clocks, str(name), "clock")()
