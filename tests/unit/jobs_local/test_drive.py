@@ -1,0 +1,246 @@
+"""Never twice, never lost: campaigns driven against a simulated scheduler that fails in every way we know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from simulation_support import World, campaign
+
+from harness import files
+from harness.errors import HarnessError
+from harness.jobs import attempts
+from harness.jobs.drive import Driver, missing_tasks
+from harness.jobs.ledger import Ledger
+from harness.jobs.watch import NEVER_QUEUED
+from harness.model.job import JobState
+
+
+def run_missing(driver: Driver) -> None:
+    driver.run(missing_tasks(driver.workshop.campaign.tasks, driver.ledger.statuses))
+
+
+def states(ledger: Ledger) -> Counter[str]:
+    return Counter(status.state.value for status in ledger.statuses.values())
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path, campaign(points=3, repeats=2))
+
+
+def test_every_task_is_measured_once(world: World) -> None:
+    ledger = world.session(run_missing)
+    assert states(ledger) == {"SUCCEEDED": 6}
+    assert sorted(world.scheduler.executed.values()) == [1] * 6
+    again = world.session(run_missing)
+    assert states(again) == {"SUCCEEDED": 6}
+    assert len(world.scheduler.offered) == 6
+
+
+def test_fresh_measures_everything_again_beside_the_old(world: World) -> None:
+    world.session(run_missing)
+    ledger = world.session(lambda d: d.run(missing_tasks(d.workshop.campaign.tasks, d.ledger.statuses, fresh=True)))
+    assert Counter(key.attempt for key in ledger.statuses) == {1: 6, 2: 6}
+    assert set(world.scheduler.executed.values()) == {2}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_no_more_jobs_than_allowed_at_a_time(limit: int, world: World) -> None:
+    world.limit = limit
+    assert states(world.session(run_missing)) == {"SUCCEEDED": 6}
+    assert world.scheduler.most_active == limit
+
+
+def test_a_failed_job_is_tried_again_only_when_wished(world: World) -> None:
+    world.scheduler.fate = lambda name: "fail" if name.endswith("r0a1") else "ok"
+    assert states(world.session(run_missing)) == {"FAILED": 3, "SUCCEEDED": 3}
+    assert states(world.session(run_missing)) == {"FAILED": 3, "SUCCEEDED": 6}
+
+
+def test_retries_are_counted_per_task(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=2), retries=2)
+    world.scheduler.fate = lambda _name: "fail"
+    ledger = world.session(run_missing)
+    assert Counter(key.attempt for key in ledger.statuses) == {1: 2, 2: 2, 3: 2}
+
+
+def test_a_forgotten_job_without_evidence_is_lost_and_never_a_success(world: World) -> None:
+    world.scheduler.fate = lambda name: {"r0a1": "vanish", "r1a1": "silent"}.get(name[-4:], "ok")
+    ledger = world.session(run_missing)
+    assert states(ledger) == {"LOST": 6}
+    reasons = Counter(status.reason for status in ledger.statuses.values())
+    assert reasons == {
+        "the scheduler does not know the job any more, and it left no exit record": 3,
+        "the scheduler reports success, but the run left no exit record": 3,
+    }
+
+
+def test_late_evidence_lifts_a_lost_run(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=1))
+    world.scheduler.fate = lambda _name: "vanish"
+    assert states(world.session(run_missing)) == {"LOST": 1}
+    job = next(iter(world.scheduler.jobs.values()))
+    world.scheduler._finish(job, 0, "exit")  # the file server comes back
+    assert states(world.session(run_missing)) == {"SUCCEEDED": 1}
+    assert len(world.scheduler.offered) == 1
+
+
+def test_evidence_within_the_grace_is_waited_for(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=1))
+    world.scheduler.fate = lambda _name: "silent"
+
+    def show_late() -> None:
+        for job in world.scheduler.jobs.values():
+            if job.state.ended and world.clock.now() > job.ends_s + 80 and not job.paths.exit.exists():
+                world.scheduler._finish(job, 0, "exit")
+
+    world.clock.on_tick.append(show_late)
+    assert states(world.session(run_missing)) == {"SUCCEEDED": 1}
+
+
+def test_a_server_that_is_down_proves_nothing(world: World) -> None:
+    began = world.clock.now()
+    world.scheduler.is_down = lambda: world.clock.now() < began + 5000
+    world.scheduler.fate = lambda _name: "silent"
+    ledger = world.session(run_missing)
+    assert states(ledger) == {"LOST": 6} and world.clock.now() > began + 5000
+
+
+def test_questions_grow_rare(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=3))
+    world.scheduler.lasts_s = 7200
+    assert states(world.session(run_missing)) == {"SUCCEEDED": 3}
+    assert world.scheduler.questions < 7200 / 60 + 20
+
+
+def test_a_job_that_can_never_run_is_cancelled_and_named(world: World) -> None:
+    world.scheduler.fate = lambda name: "stuck" if name.endswith("r1a1") else "ok"
+    ledger = world.session(run_missing)
+    assert states(ledger) == {"SUCCEEDED": 3, "FAILED": 3}
+    assert {s.reason for s in ledger.statuses.values() if s.reason} >= {"can never run: Can Never Run"}
+    assert all(job.state.ended for job in world.scheduler.jobs.values())
+
+
+def test_a_busy_queue_is_offered_the_job_again(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=2))
+    began = world.clock.now()
+    world.scheduler.answers = lambda _name: "busy" if world.clock.now() < began + 100 else "accepted"
+    ledger = world.session(run_missing)
+    assert states(ledger)["SUCCEEDED"] == 2
+    assert 3 <= len(world.scheduler.offered) <= 8
+
+
+def test_refusals_in_a_row_end_the_submission(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=20))
+    world.scheduler.answers = lambda _name: "refused"
+    with pytest.raises(HarnessError, match="3 jobs in a row were refused, 17 were not offered: the queue says no"):
+        world.session(run_missing)
+    assert len(world.scheduler.offered) == 3
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 500.0])
+def test_an_unanswered_submission_is_found_by_name_or_fenced(delay_s: float, world: World) -> None:
+    """The job was queued although nobody said so, perhaps only after we had asked for it."""
+    world.scheduler.answers = lambda name: "lost" if name.endswith("r0a1") else "accepted"
+    world.scheduler.delay_s = lambda name: delay_s if name.endswith("r0a1") else 0.0
+    ledger = world.session(run_missing)
+    world.clock.sleep(1000)
+    assert sorted(world.scheduler.executed.values()) == [1] * 6
+    lost = 3 if delay_s else 0
+    assert states(ledger) == Counter({"SUCCEEDED": 6, "LOST": lost}) - Counter({"LOST": 0 if lost else 1})
+    assert {s.reason for s in ledger.statuses.values() if s.state is JobState.LOST} == (
+        {NEVER_QUEUED} if lost else set()
+    )
+
+
+def test_submissions_that_vanish_are_repeated_but_not_for_ever(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=1))
+    world.scheduler.answers = lambda _name: "swallowed"
+    assert states(world.session(run_missing)) == {"LOST": 4}
+
+
+def test_a_deleted_ledger_costs_no_measurement(world: World) -> None:
+    world.session(run_missing)
+    world.layout.ledger.unlink()
+    assert states(world.session(run_missing)) == {"SUCCEEDED": 6}
+    assert len(world.scheduler.offered) == 6
+
+
+def test_an_asked_stop_cancels_and_the_next_run_completes(world: World) -> None:
+    world.limit = 2
+    seen = []
+
+    def act(driver: Driver) -> None:
+        world.clock.on_tick.append(
+            lambda: seen or (world.clock.now() > 1010 and (world.layout.stop.touch(), seen.append(1)))
+        )
+        run_missing(driver)
+        assert driver.stop.reason == "request"
+        driver.cancel_active(60)
+
+    assert states(world.session(act)) == {"CANCELLED": 2}
+    world.layout.stop.unlink()
+    assert states(world.session(run_missing)) == {"CANCELLED": 2, "SUCCEEDED": 6}
+
+
+class Crash(BaseException):
+    """The harness is killed here."""
+
+
+class Killer:
+    """Kills the harness before or after its n-th contact with the outside world, once."""
+
+    def __init__(self, at: int, after: bool):
+        self.left, self.after = at, after
+
+    def around(self, function: Callable[..., object]) -> Callable[..., object]:
+        def guarded(*args: object, **kwargs: object) -> object:
+            self.left -= 1
+            if self.left == 0 and not self.after:
+                raise Crash
+            result = function(*args, **kwargs)
+            if self.left == 0:
+                raise Crash
+            return result
+
+        return guarded
+
+
+@given(
+    crashes=st.lists(st.tuples(st.integers(1, 60), st.booleans()), min_size=1, max_size=6),
+    answers=st.lists(st.sampled_from(["accepted", "accepted", "accepted", "lost", "swallowed"]), max_size=8),
+    delays=st.lists(st.sampled_from([0.0, 0.0, 30.0, 400.0]), max_size=8),
+    limit=st.sampled_from([1, 2, 10]),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whenever_the_harness_is_killed_each_task_is_executed_once(
+    crashes: list[tuple[int, bool]],
+    answers: list[str],
+    delays: list[float],
+    limit: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    world = World(tmp_path_factory.mktemp("crash"), campaign(points=2, repeats=2), limit=limit)
+    given_answers, given_delays = iter(answers), iter(delays)
+    world.scheduler.answers = lambda _name: next(given_answers, "accepted")
+    world.scheduler.delay_s = lambda _name: next(given_delays, 0.0)
+    for at, after in crashes:
+        with pytest.MonkeyPatch.context() as patch:
+            killer = Killer(at, after)
+            patch.setattr(files.Appender, "append", killer.around(files.Appender.append))
+            patch.setattr(attempts, "write_atomically", killer.around(attempts.write_atomically))
+            for call in ("submit", "observe", "find"):
+                patch.setattr(world.scheduler, call, killer.around(getattr(world.scheduler, call)))
+            try:
+                world.session(run_missing)
+            except Crash:
+                world.clock.sleep(17)  # jobs go on while nobody looks
+    ledger = world.session(run_missing)
+    world.clock.sleep(1000)  # time for the latest of late submissions
+    assert sorted(world.scheduler.executed.values()) == [1] * 4
+    assert missing_tasks(world.plan.tasks, ledger.statuses) == []
