@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -36,13 +37,14 @@ def render_job(
     """The whole script of one attempt: the same text for the same arguments.
 
     ``attempt_dir`` is absolute and visible on the compute nodes. ``project_root`` may hold the site's own body under
-    ``jobscripts/``. ``source_root`` is where the ranks import the harness from; None: where this one lies.
+    ``jobscripts/``. ``source_root`` is the checkout that the ranks import the harness from; None: this one, or, where
+    the harness is installed, whatever the interpreter of the ranks has.
 
     Raises:
         UserError: for values that the scheduler or the launcher cannot be given, and for a missing or bad template.
     """
     scheduler: Scheduler = catalog.load(catalog.lookup(catalog.SCHEDULERS, cluster.scheduler, "scheduler"))
-    placement, source = _needed(run_spec), source_root or package_root()
+    placement, source = _needed(run_spec), source_root or checkout()
     output = str(attempt_dir / "scheduler.log")
     lines = scheduler.directives(cluster, placement, run_spec.job_name, output)
     values = {
@@ -69,7 +71,7 @@ def render_template(name: str, values: dict[str, Any], project_root: Path) -> st
     try:
         return _templates(project_root).get_template(name).render(values, **_CODES)
     except jinja2.TemplateNotFound as error:
-        places = " or ".join(str(root / "jobscripts") for root in (project_root, package_root()))
+        places = " or ".join(map(str, _template_folders(project_root)))
         raise UserError(f"no job body {error.name!r} in {places}; see body_template in the cluster's file") from None
     except jinja2.TemplateError as error:
         where = f"{error.filename or name}:{error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else name
@@ -81,7 +83,7 @@ _CODES = {"claimed_code": CLAIMED_CODE, "unwritable_code": UNWRITABLE_CODE, "sta
 
 @lru_cache(maxsize=8)
 def _templates(project_root: Path) -> jinja2.Environment:
-    loader = jinja2.FileSystemLoader([project_root / "jobscripts", package_root() / "jobscripts"])
+    loader = jinja2.FileSystemLoader(_template_folders(project_root))
     environment = jinja2.Environment(
         loader=loader,
         undefined=jinja2.StrictUndefined,
@@ -94,9 +96,25 @@ def _templates(project_root: Path) -> jinja2.Environment:
     return environment
 
 
+def _template_folders(project_root: Path) -> list[Path]:
+    """The project's own, then the harness's: in its checkout, or where pip puts the data files of a wheel."""
+    own = checkout()
+    shipped = own / "jobscripts" if own else Path(sys.prefix) / "share" / "dl-batch-harness" / "jobscripts"
+    return [project_root / "jobscripts", shipped]
+
+
 def package_root() -> Path:
-    """The directory that holds the ``harness`` package, and ``jobscripts/`` beside it in a checkout."""
+    """The directory that holds the ``harness`` package."""
     return Path(harness.__file__).resolve().parent.parent
+
+
+def checkout() -> Path | None:
+    """The checkout that this harness runs from; None where it is installed.
+
+    An installed one is not named to the ranks: it lies among the login side's packages, which are none of theirs.
+    """
+    root = package_root()
+    return root if (root / "pyproject.toml").is_file() else None
 
 
 def expanded(path: str) -> Shell:
@@ -113,7 +131,7 @@ def _literal(text: str) -> str:
     return quote(text) if text else ""
 
 
-def _environment(cluster: Cluster, source_root: Path) -> dict[str, Any]:
+def _environment(cluster: Cluster, source_root: Path | None) -> dict[str, Any]:
     if ":" in str(source_root):
         raise UserError(
             f"the harness lies in {str(source_root)!r}, and PYTHONPATH cannot name a path with ':'; move it"
@@ -127,7 +145,7 @@ def _environment(cluster: Cluster, source_root: Path) -> dict[str, Any]:
         "conda": cluster.conda,
         "prelude": cluster.prelude,
         "python_bin": quote(str(PurePosixPath(cluster.python).parent)) if is_own_interpreter else "",
-        "source_root": quote(str(source_root)),
+        "source_root": quote(str(source_root)) if source_root else "",
         "variables": [(name, quote(value)) for name, value in sorted(cluster.mpi.environment.items())],
     }
 
@@ -142,7 +160,7 @@ def _staging(cluster: Cluster, placement: Placement) -> dict[str, str]:
     }
 
 
-def _launch(cluster: Cluster, placement: Placement, source_root: Path, reads_data: bool) -> dict[str, str]:
+def _launch(cluster: Cluster, placement: Placement, source_root: Path | None, reads_data: bool) -> dict[str, str]:
     hosts = _hosts(cluster, placement)
     launch = launchers.launch_argv(cluster, placement, hosts)
     # env, since a container's own start-up may replace PYTHONPATH
@@ -151,7 +169,8 @@ def _launch(cluster: Cluster, placement: Placement, source_root: Path, reads_dat
     wrapper = []
     if cluster.container is not None:
         data = Shell('"$HARNESS_DATA_DIR"') if placement.stage_from else expanded(placement.data_path)
-        binds = [str(source_root), Shell('"$attempt_dir"'), *([data] if reads_data else [])]
+        checkouts = [str(source_root)] if source_root else []
+        binds = [*checkouts, Shell('"$attempt_dir"'), *([data] if reads_data else [])]
         wrapper = launchers.container_argv(cluster.container, placement.gpus_per_node > 0, binds)
     return {
         "launcher": quote(launch[0]),

@@ -17,6 +17,7 @@ import pytest
 from jobs_support import make_cluster, make_placement, make_spec
 
 from harness.errors import UserError
+from harness.jobs import render
 from harness.jobs.render import CLAIMED_CODE, UNWRITABLE_CODE, render_job
 from harness.model.cluster import Cluster, Mpi
 from harness.model.job import ExitRecord, Placement
@@ -421,3 +422,17 @@ def test_a_bad_variable_name_is_refused(bench: Bench, name: str) -> None:
     bench.changes = {"mpi": Mpi(environment={name: "x"})}
     with pytest.raises(UserError, match="is no name of a variable"):
         bench.script()
+
+
+def test_an_installed_harness_is_not_named_to_the_ranks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It lies among the login side's packages; the ranks have their own."""
+    prefix = tmp_path / "prefix"
+    shipped = prefix / "share" / "dl-batch-harness" / "jobscripts"
+    shipped.mkdir(parents=True)
+    (shipped / "body.sh.j2").write_text((render.package_root() / "jobscripts" / "body.sh.j2").read_text())
+    monkeypatch.setattr(render, "checkout", lambda: None)
+    monkeypatch.setattr(sys, "prefix", str(prefix))
+    spec = make_spec(make_placement())
+    text = render_job(make_cluster("slurm"), spec, tmp_path / "r0a1", tmp_path / "project")
+    assert 'export PYTHONPATH="${PYTHONPATH:-}"\n' in text
+    assert str(render.package_root()) not in text
