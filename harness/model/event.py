@@ -5,7 +5,8 @@ Kinds and their further fields:
 
 ``run_start``   schema, rank, world, local_rank, local_world, node, pid, unix_s, point_id, repeat, attempt,
                 steps_warmup, steps_timed (steps to do before and in the timed window)
-``provenance``  versions {name: version}, host {…}, env {…}, git_commit, command [word], must_match [field]
+``provenance``  versions {name: version}, host {…}, env {…}, device, git_commit, command [word],
+                must_match [field]
 ``affinity``    requested_cores (per rank), allowed_cpus [int] (this rank), worker_allowed_cpus [int] | null (one
                 loader worker), threads {pool: n}, launcher_binding [int] (what the launcher had bound before
                 us); written when the engine is ready and again, with the worker's CPUs, after the steps: the last one
