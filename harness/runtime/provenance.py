@@ -29,7 +29,7 @@ PACKAGES = (
     "webdataset",
 )
 #: Fields whose change makes two runs different measurements; the analysis merges no runs that differ in them.
-MUST_MATCH = ("versions", "host.cpu_model", "host.gpus", "host.driver")
+MUST_MATCH = ("versions", "device", "host.cpu_model", "host.gpu_model", "host.driver")
 #: Only variables that change how a run behaves: an environment also holds secrets.
 _ENVIRONMENT = re.compile(
     r"(OMP|MKL|OPENBLAS|KMP|OMPI_MCA|I_MPI|NCCL|HOROVOD|TF|TORCH|PYTORCH|XLA|CUDA|MALLOC|UCX)_\w*|LD_PRELOAD"
@@ -61,6 +61,7 @@ def host_facts(root: Path = Path("/")) -> dict[str, Any]:
     memory = re.search(r"^MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"), re.M)
     system = re.search(r'^PRETTY_NAME="?([^"\n]*)', _read(root / "etc/os-release"), re.M)
     driver = re.search(r"Kernel Module\D*([\d.]+)", _read(root / "proc/driver/nvidia/version"))
+    gpus = gpu_names()
     return {
         "hostname": platform.node(),
         "cpu_model": _first(r"^model name\s*:\s*(.*)$", cpuinfo) or platform.machine(),
@@ -70,7 +71,8 @@ def host_facts(root: Path = Path("/")) -> dict[str, Any]:
         "os": system[1] if system else platform.system(),
         "kernel": platform.release(),
         "driver": driver[1] if driver else None,
-        "gpus": gpu_names(),
+        "gpus": gpus,
+        "gpu_model": ", ".join(sorted(set(gpus))) or None,
     }
 
 

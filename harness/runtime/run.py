@@ -45,7 +45,7 @@ class Run:
         self.settle_cpus()
         engine, device = self.prepare_engine()
         exchange = self.exchange = self.start_exchange(device)
-        self.note_provenance(engine, exchange)
+        self.note_provenance(engine, exchange, device)
         path = self.find_data()
         context = self.context(exchange, device, path)
         with self.writer.span("build"):
@@ -123,9 +123,9 @@ class Run:
             )
         return exchange
 
-    def note_provenance(self, engine: Engine, exchange: Exchange) -> None:
+    def note_provenance(self, engine: Engine, exchange: Exchange, device: str) -> None:
         facts = provenance.record(engine.versions(), exchange.versions())
-        self.writer.note("provenance", **facts, git_commit=self.spec.git_commit)
+        self.writer.note("provenance", **facts, device=device, git_commit=self.spec.git_commit)
 
     def find_data(self) -> Path | None:
         """The data set's directory, with its cache state made and everything about it on record."""

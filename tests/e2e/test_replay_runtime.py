@@ -36,6 +36,9 @@ def test_a_whole_run_in_order(tmp_path: Path) -> None:
     assert (end["ok"], end["steps"], end["fresh_images"], end["consumed_images"]) == (True, 10, 320, 320)
     assert step_column(records, "step") == list(range(10))
     assert {record["name"] for record in of_kind(records, "phase")} == {"import", "exchange", "build"}
+    [provenance] = of_kind(records, "provenance")
+    assert (provenance["device"], provenance["git_commit"]) == ("cpu", None)
+    assert provenance["command"][1:] == ["-m", "harness.runtime", str(tmp_path / "point.json")]
     start = records[0]
     assert (start["rank"], start["world"], start["steps_warmup"], start["steps_timed"]) == (0, 1, 3, 7)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["events.r0.jsonl", "point.json"]
