@@ -1,0 +1,109 @@
+"""``harness render``: a campaign's directory with scripts that run when submitted by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from harness.cli.render import render
+from harness.errors import UserError
+
+SWEEP = """\
+name: tiny
+base: {workload: replay, steps_timed: 3}
+matrix: {prefetch: [1, 2]}
+repeats: 2
+walltime: "00:02:00"
+"""
+CLUSTER = """\
+name: here
+scheduler: SCHEDULER
+node: {cores_per_socket: 2, memory: 4gb}
+storage: {hpctmp: {path: /tmp}}
+python: PYTHON
+DIRECTIVES
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    sweep, cluster = tmp_path / "tiny.yml", tmp_path / "here.yml"
+    sweep.write_text(SWEEP)
+    write_cluster(cluster)
+    return sweep, cluster
+
+
+def write_cluster(path: Path, scheduler: str = "local", directives: str = "") -> None:
+    text = CLUSTER.replace("SCHEDULER", scheduler).replace("PYTHON", sys.executable)
+    path.write_text(text.replace("DIRECTIVES", directives))
+
+
+def call(files: tuple[Path, Path], output: Path, *more: str) -> Result:
+    argv = [str(files[0]), "--cluster", str(files[1]), "-o", str(output), *more]
+    return CliRunner().invoke(render, argv, catch_exceptions=True)
+
+
+def test_every_run_has_its_script_and_its_point(files: tuple[Path, Path], tmp_path: Path) -> None:
+    done = call(files, tmp_path / "out", "--json")
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)
+    assert len(rows) == 4
+    assert {row["repeat"] for row in rows} == {0, 1}
+    for row in rows:
+        script = Path(row["script"])
+        assert script == tmp_path / "out" / "runs" / row["point_id"] / f"r{row['repeat']}a1" / "job.sh"
+        assert f'#LOCAL name="{row["job_name"]}"' in script.read_text()
+        assert os.access(script, os.X_OK)
+        point = json.loads((script.parent / "point.json").read_text())
+        assert (point["point_id"], point["repeat"], point["attempt"]) == (row["point_id"], row["repeat"], 1)
+    campaign = json.loads((tmp_path / "out" / "campaign.json").read_text())
+    assert sorted(campaign["points"]) == sorted({row["point_id"] for row in rows})
+
+
+def test_the_paths_are_printed_one_a_line(files: tuple[Path, Path], tmp_path: Path) -> None:
+    done = call(files, tmp_path / "out")
+    assert sorted(done.stdout.split()) == sorted(map(str, (tmp_path / "out").glob("runs/*/*/job.sh")))
+    assert "4 scripts for local on here" in done.stderr
+
+
+def test_a_directory_with_a_campaign_is_not_touched(files: tuple[Path, Path], tmp_path: Path) -> None:
+    call(files, tmp_path / "out")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+    done = call(files, tmp_path / "out")
+    assert isinstance(done.exception, UserError)
+    assert "holds a campaign already" in str(done.exception)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
+
+
+def test_nothing_is_written_when_a_script_cannot_be_rendered(files: tuple[Path, Path], tmp_path: Path) -> None:
+    write_cluster(files[1], "pbs", 'directives: {extra: ["-k doe\\nrm"]}')
+    done = call(files, tmp_path / "out")
+    assert isinstance(done.exception, UserError)
+    assert "is not one line" in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+MPIRUN = Path(sys.executable).parent / "mpirun"
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(not MPIRUN.exists(), reason="no mpirun in this environment")
+def test_a_script_run_by_hand_leaves_whole_evidence_whatever_the_directory_is_called(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    output = tmp_path / 'it\'s $(touch evil) a "place"\né'
+    done = call(files, output, "--only", "prefetch == 1", "--set", "repeats=1", "--json")
+    (row,) = json.loads(done.stdout)
+    subprocess.run([row["script"]], cwd=tmp_path, check=True, timeout=120)
+    attempt = Path(row["script"]).parent
+    record = json.loads((attempt / "exit.json").read_text())
+    assert (record["code"], record["cause"]) == (0, "exit")
+    last = json.loads((attempt / "events.r0.jsonl").read_text().splitlines()[-1])
+    assert (last["event"], last["ok"]) == ("run_end", True)
+    assert not list(tmp_path.rglob("evil"))
