@@ -30,6 +30,7 @@ class DatasetSpec:
     """A data set's form. ``origins`` are the ways to have it: the real one, or generated sets in the same format.
 
     ``sample_shape`` is (height, width, channels) as pipelines deliver it: images of various sizes are resized.
+    ``multi_label``: an image has any number of the classes, not exactly one.
     """
 
     name: str
@@ -39,6 +40,7 @@ class DatasetSpec:
     reader: str
     origins: tuple[str, ...]
     in_memory: bool = False
+    multi_label: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ DATASETS = {
             classes=14,
             reader="harness.datasets.chestxray14:read",
             origins=("real", "synthetic"),
+            multi_label=True,
         ),
     )
 }
