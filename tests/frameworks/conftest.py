@@ -19,9 +19,7 @@ from harness.pipelines.stream import BatchStream
 from harness.runtime.interfaces import Batch, Ranks, RunContext
 
 THREADS = 2
-PLACEMENT = Placement(
-    cluster="test", nodes=1, ranks_per_node=1, cores_per_node=2, walltime_s=60, data_path="/nowhere"
-)
+PLACEMENT = Placement(cluster="test", nodes=1, ranks_per_node=1, cores_per_node=2, walltime_s=60, data_path="/nowhere")
 
 
 class Solo:
@@ -74,9 +72,7 @@ class Maker:
         ranks = Ranks(rank, world, rank, world, "here")
         device = catalog.load(catalog.ENGINES[framework])().prepare(run, ranks, THREADS)
         clock = SimpleNamespace(now=time.monotonic, sleep=time.sleep)
-        return RunContext(
-            run, ranks, (0, 1), THREADS, exchange or Solo(), clock, device, data_path, self._note
-        )
+        return RunContext(run, ranks, (0, 1), THREADS, exchange or Solo(), clock, device, data_path, self._note)
 
     def session(self, context: RunContext) -> Any:
         return catalog.load(catalog.WORKLOADS[context.axes.workload].frameworks[context.axes.framework])(context)
