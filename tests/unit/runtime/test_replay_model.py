@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,7 +100,8 @@ def replayed(directory: Path, steps: int, clock: Clock | None = None, ranks: Ran
     """The events of the real step clock over the real replay."""
     spec = spec_of(**axes)
     clock = clock or VirtualClock()
-    writer = EventWriter(directory / f"events.r{next(_numbers)}.jsonl", clock)
+    number = len(list(directory.iterdir()))  # several runs in one directory
+    writer = EventWriter(directory / f"events.r{number}.jsonl", clock)
     context = context_of(spec, clock, ranks)
     pipeline = replay.build_pipeline(context)
     try:
@@ -109,10 +109,7 @@ def replayed(directory: Path, steps: int, clock: Clock | None = None, ranks: Ran
     finally:
         pipeline.close()
         writer.end(ok=True)
-    return events(directory, next(_numbers) - 1)
-
-
-_numbers = itertools.count()
+    return events(directory, number)
 
 
 def ms(values: list[float]) -> list[int]:
