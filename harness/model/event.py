@@ -20,7 +20,8 @@ Kinds and their further fields:
 ``loss``        step, value
 ``finding``     code, evidence {…}, advice
 ``check``       name (such as ranks_identical), ok, value
-``io``          read_bytes (storage), rchar_bytes (all read calls), at: begin | end
+``io``          read_bytes (storage), rchar_bytes (all read calls), at: begin | end; where the data lie on NFS and on
+                a node's first rank also nfs_read_bytes (from the server, by the whole node, since mounted)
 ``error``       type, message, traceback
 ``run_end``     ok, steps, fresh_images, consumed_images
 
