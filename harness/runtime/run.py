@@ -54,9 +54,9 @@ class Run:
             self.writer.note("data", **storage.describe(self.spec, path))
         steps = warmup_steps(self.spec.axes) + self.spec.axes.steps_timed
         exchange.barrier()
-        self.note_io("begin")
+        self.note_io("begin", path)
         StepClock(session, pipeline, self.clock, self.writer).run(steps, self.spec.axes.batch_interval)
-        self.note_io("end")
+        self.note_io("end", path)
         self.note_affinity(engine, pipeline.worker_cpus())
         self.check_ranks(exchange, session)
 
@@ -170,8 +170,12 @@ class Run:
         )
         return pipeline, session
 
-    def note_io(self, at: str) -> None:
-        self.writer.note("io", at=at, **storage.io_counters(storage.process_tree(os.getpid())))
+    def note_io(self, at: str, path: Path | None) -> None:
+        """Bytes read by this rank and its workers; the node's reads from an NFS server are its first rank's to tell."""
+        counters: dict[str, int] = storage.io_counters(storage.process_tree(os.getpid()))
+        if path is not None and self.ranks.local_rank == 0 and (read := storage.nfs_read_bytes(path)) is not None:
+            counters["nfs_read_bytes"] = read
+        self.writer.note("io", at=at, **counters)
 
     def check_ranks(self, exchange: Exchange, session: Session) -> None:
         """Ranks that exchange gradients must end with equal parameters."""

@@ -6,6 +6,7 @@ import hashlib
 import json
 import mmap
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -187,6 +188,26 @@ def io_counters(pids: Sequence[int]) -> dict[str, int]:
         totals["read_bytes"] += int(values.get("read_bytes", 0))
         totals["rchar_bytes"] += int(values.get("rchar", 0))
     return totals
+
+
+def nfs_read_bytes(path: Path, mountstats: Path = Path("/proc/self/mountstats")) -> int | None:
+    """Bytes that this node has read from the NFS server of the mount that holds ``path``, since it was mounted.
+
+    None where ``path`` lies on no NFS mount. The fifth number of a mount's ``bytes:`` line is ServerReadBytes
+    (mountstats(8) of nfs-utils).
+    """
+    try:
+        text = mountstats.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    best, count = "", None
+    for block in re.split(r"^device ", text, flags=re.M)[1:]:
+        mount = re.match(r".* mounted on (.*) with fstype (\S+)", block)
+        where = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), mount[1]) if mount else ""
+        if mount and len(where) > len(best) and Path(where) in (path.resolve(), *path.resolve().parents):
+            read = re.search(r"^\s+bytes:\s+(?:\d+ ){4}(\d+)", block, re.M)
+            best, count = where, int(read[1]) if read and mount[2].startswith("nfs") else None
+    return count
 
 
 def process_tree(pid: int) -> list[int]:

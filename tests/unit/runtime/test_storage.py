@@ -111,3 +111,23 @@ def test_io_counts_this_process_and_its_children(data: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         assert storage.process_tree(os.getpid()) == [os.getpid(), child.pid]
         child.communicate(b"\n")
+
+
+MOUNTSTATS = """device rootfs mounted on / with fstype rootfs
+device nas:/hpctmp mounted on {top}/hpc\\040tmp with fstype nfs4 statvers=1.1
+\topts:\trw,vers=4.1
+\tage:\t7
+\tbytes:\t11 12 13 14 1500 16 17 18
+\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)
+device nas:/home mounted on {top}/hpc\\040tmp/home with fstype nfs statvers=1.1
+\tbytes:\t21 22 23 24 2500 26 27 28
+device tmpfs mounted on {top}/hpc\\040tmp/shm with fstype tmpfs
+"""
+
+
+def test_reads_from_the_nfs_server_are_those_of_the_nearest_mount(tmp_path: Path) -> None:
+    stats = tmp_path / "mountstats"
+    stats.write_text(MOUNTSTATS.replace("{top}", str(tmp_path)))
+    places = {"hpc tmp/mnist": 1500, "hpc tmp/home/u/mnist": 2500, "hpc tmp/shm/mnist": None, "hpc": None}
+    assert {place: storage.nfs_read_bytes(tmp_path / place, stats) for place in places} == places
+    assert storage.nfs_read_bytes(tmp_path, tmp_path / "none") is None
