@@ -63,7 +63,7 @@ class Watcher:
         self._workshop, self._site, self._ledger, self._clock, self._pace = workshop, site, ledger, clock, pace
         self._interval = Interval(pace.ask_first_s, pace.ask_most_s)
         self._gone: dict[AttemptKey, float] = {}
-        self._told: dict[AttemptKey, JobState] = {}
+        self._told: dict[AttemptKey, Observation] = {}
 
     def active(self) -> list[AttemptKey]:
         """Attempts that have not ended."""
@@ -104,22 +104,32 @@ class Watcher:
 
     def _weigh(self, key: AttemptKey) -> bool:
         """Record what the evidence says; False while it says nothing."""
-        verdict = self._workshop.verdict(key, self._told.get(key))
+        told = self._told.get(key)
+        verdict = self._workshop.verdict(key, told.state if told else None)
         if verdict is None:
             if not self._ledger.statuses[key].state.ended and has_started(self._workshop.paths(key)):
                 self._ledger.state(key, JobState.RUNNING, "its script has started")
             return False
-        if verdict.state in (JobState.CANCELLED, JobState.TIMED_OUT) and self._must_be_told(key):
+        if verdict.from_outside and (self._must_be_told(key) or self._may_lag(key, verdict)):
             return False
-        self._ledger.state(key, verdict.state, verdict.reason, verdict.exit_status)
+        native = told.native_state if told else ""
+        self._ledger.state(key, verdict.state, explained(verdict, told), verdict.exit_status, native)
         return True
 
     def _must_be_told(self, key: AttemptKey) -> bool:
-        """A stopped job does not know by whom: the scheduler is asked, unless it does not know the job any more."""
-        if key in self._told or key in self._gone or not self._ledger.statuses[key].job_id:
+        """A job does not know who stopped it: the scheduler is asked, unless it does not know the job any more."""
+        status = self._ledger.statuses[key]
+        if status.state.ended or key in self._told or key in self._gone or not status.job_id:
             return False
         self._interval.restart(self._clock())
         return True
+
+    def _may_lag(self, key: AttemptKey, verdict: Verdict) -> bool:
+        """The launcher's success is here and a rank's is not: another node's file may take its time to be seen."""
+        if self._ledger.statuses[key].state.ended or verdict.exit_status != 0:
+            return False
+        now = self._clock()
+        return now - self._gone.get(key, now) < self._pace.grace_s
 
     def _ask(self) -> None:
         known = {s.job_id: key for key in self.active() if (s := self._ledger.statuses[key]).job_id}
@@ -138,7 +148,7 @@ class Watcher:
         now = self._clock()
         since = self._gone.setdefault(key, now)
         if state is not None:
-            self._told[key] = state
+            self._told[key] = observation
         if self._weigh(key) or now - since < self._pace.grace_s:
             return
         verdict = without_evidence(observation)
@@ -166,6 +176,13 @@ class Watcher:
             self._ledger.state(key, JobState.LOST, NEVER_QUEUED)
         else:
             self._take(key, Observation(job_id="", state=None))
+
+
+def explained(verdict: Verdict, told: Observation | None) -> str:
+    """The reason of a verdict, with the scheduler's word on a run that failed from outside."""
+    if told is None or verdict.state is not JobState.FAILED or not verdict.from_outside:
+        return verdict.reason
+    return f"{verdict.reason}; the scheduler says {told.native_state}" + (f": {told.reason}" if told.reason else "")
 
 
 def without_evidence(observation: Observation) -> Verdict:

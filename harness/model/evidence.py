@@ -37,9 +37,12 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Verdict:
+    """``from_outside``: the run was stopped, killed or cut short, and only the scheduler may know by what."""
+
     state: JobState
     reason: str = ""
     exit_status: int | None = None
+    from_outside: bool = False
 
 
 def gather(paths: EvidencePaths, ranks: int) -> Evidence:
@@ -100,20 +103,28 @@ def judge(evidence: Evidence, walltime_s: int, told: JobState | None = None) -> 
     if record.cause == "setup":
         text = record.message or "a step before the launcher failed"
         return Verdict(JobState.FAILED, f"setup failed: {text}", record.code)
+    doubt = _doubt(evidence.run_ends)
+    if not doubt and record.code == 0:
+        return Verdict(JobState.SUCCEEDED, "", 0)
+    if told in (JobState.CANCELLED, JobState.TIMED_OUT):
+        # Slurm and PBS signal every process of a job: mpirun may be gone before the script hears of it.
+        return _stopped(record, walltime_s, told)
     if record.code != 0:
         text = f": {record.message}" if record.message else ""
-        return Verdict(JobState.FAILED, f"exit code {record.code}{text}", record.code)
-    if doubt := _doubt(evidence.run_ends):
-        return Verdict(JobState.FAILED, f"exit code 0, but {doubt}", 0)
-    return Verdict(JobState.SUCCEEDED, "", 0)
+        return Verdict(JobState.FAILED, f"exit code {record.code}{text}", record.code, record.code > 128)
+    # where a node fails, Open MPI's mpirun was seen to return 0
+    return Verdict(JobState.FAILED, f"exit code 0, but {doubt}", 0, from_outside=True)
 
 
 def _stopped(record: ExitRecord, walltime_s: int, told: JobState | None) -> Verdict:
     lasted_s = record.ended_unix_s - record.started_unix_s
-    timed_out = told is JobState.TIMED_OUT or (told is None and lasted_s >= walltime_s)
-    if timed_out:
-        return Verdict(JobState.TIMED_OUT, f"stopped at its walltime of {walltime_s} s", record.code)
-    return Verdict(JobState.CANCELLED, f"told to stop after {lasted_s:.0f} s", record.code)
+    if told is JobState.TIMED_OUT or (told is None and lasted_s >= walltime_s):
+        state, reason = JobState.TIMED_OUT, f"stopped at its walltime of {walltime_s} s"
+    elif told is JobState.FAILED:  # a node failed, or the job was preempted
+        state, reason = JobState.FAILED, f"stopped after {lasted_s:.0f} s"
+    else:
+        state, reason = JobState.CANCELLED, f"told to stop after {lasted_s:.0f} s"
+    return Verdict(state, reason, record.code, from_outside=True)
 
 
 def _doubt(run_ends: tuple[bool | None, ...]) -> str:

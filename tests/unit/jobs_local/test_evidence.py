@@ -53,6 +53,25 @@ def test_the_scheduler_knows_better_why_a_job_was_stopped() -> None:
     assert judge(late, 60, JobState.CANCELLED).state is JobState.CANCELLED  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("code", [0, 1, 143, 250])
+def test_a_launcher_may_be_ended_before_its_script_hears_of_it(code: int) -> None:
+    """Slurm signals every process of a job; mpirun then was seen to return 0 and 250."""
+    killed = Evidence(exit_record(code, "exit", 10), (None,))
+    told = {state: judge(killed, 60, state) for state in (JobState.CANCELLED, JobState.TIMED_OUT, JobState.FAILED)}
+    assert {state: verdict.state for state, verdict in told.items() if verdict} == {state: state for state in told}
+
+
+def test_a_job_stopped_by_a_failing_node_has_failed() -> None:
+    verdict = judge(Evidence(exit_record(143, "term", 10), (None,)), 60, JobState.FAILED)
+    assert verdict is not None
+    assert (verdict.state, verdict.reason, verdict.from_outside) == (JobState.FAILED, "stopped after 10 s", True)
+
+
+def test_a_whole_run_is_a_success_whatever_the_scheduler_says() -> None:
+    whole = Evidence(exit_record(0, "exit", 10), (True, True))
+    assert judge(whole, 60, JobState.CANCELLED).state is JobState.SUCCEEDED  # type: ignore[union-attr]
+
+
 def test_no_exit_record_no_verdict() -> None:
     assert judge(Evidence(None, (True,)), 60, JobState.SUCCEEDED) is None
 
