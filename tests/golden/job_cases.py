@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from jobs_support import make_cluster, make_placement, make_spec
 
+from harness.jobs.groups import render_array, render_pack
 from harness.jobs.render import render_job
 from harness.model.cluster import Container, Directives, Mpi
 
@@ -46,6 +47,13 @@ def cases() -> Iterator[tuple[str, str]]:
     for name, cluster in sites.items():
         placement = plain if name in ("local", "slurm-intelmpi") else full
         yield f"{name}.sh", render_job(cluster, make_spec(placement), ATTEMPT, SOURCE, source_root=SOURCE)
+    folder = Path("/home/user/it's a group")
+    placements = [make_placement(), make_placement(walltime_s=60)]
+    for scheduler in ("pbs", "slurm", "torque"):
+        cluster = make_cluster(scheduler)
+        yield f"array-{scheduler}.sh", render_array(cluster, placements, "hgroup", folder, SOURCE, throttle=1)
+    pack = [(ATTEMPT.with_name(f"r{number}a1"), placement) for number, placement in enumerate(placements)]
+    yield "pack-pbs.sh", render_pack(make_cluster("pbs"), pack, "hgroup", folder, SOURCE)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,44 @@ def test_bash_can_read_every_script() -> None:
 def test_shellcheck_has_nothing_to_say() -> None:
     done = subprocess.run([str(SHELLCHECK), "--norc", *map(str, SCRIPTS)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+# What a real OpenPBS takes in a directive; what it rejects is among its recorded answers in tests/transcripts.
+PBS_WORDS = (
+    r"-N [a-z][a-z0-9]{0,14}",
+    r"-S /bin/bash",
+    r"-j oe",
+    r"-o /(dev/null|[\w./-]+)",
+    r"-m n",
+    r"-k doe",
+    r"-[qAP] [\w.-]+",
+    r"-l walltime=\d{2,}:[0-5]\d:[0-5]\d",
+    r"-l place=(scatter|pack|free)(:excl)?",
+    r"-l filesystems=\w+(:\w+)*",
+)
+SELECT = r"-l select=[1-9]\d*(:(ncpus|mpiprocs|ngpus)=[1-9]\d*|:mem=[1-9]\d*mb|:system=\w+)*"
+SUMS = (r"-l (ncpus|ngpus)=[1-9]\d*", r"-l mem=[1-9]\d*mb", r"-l storage=[\w/+]+", r"-l jobfs=\d+gb")
+NODES = (r"-l nodes=[1-9]\d*:ppn=[1-9]\d*(:gpus=[1-9]\d*)?", r"-l mem=[1-9]\d*mb")
+
+
+def test_pbs_directives_are_such_as_a_real_server_takes() -> None:
+    checked = 0
+    for script in SCRIPTS:
+        head = script.read_text().split("\n\n")[0]
+        directives = [line.removeprefix("#PBS ") for line in head.splitlines() if line.startswith("#PBS")]
+        if not directives:
+            continue
+        checked += 1
+        is_array = any(line.startswith(("-J", "-t")) for line in directives)
+        rerun = "-r y" if is_array and "torque" not in script.name else "-r n"
+        known = [*PBS_WORDS, rerun, r"-[Jt] 0-[1-9]\d*(%[1-9]\d*)?"]
+        assert not [
+            line for line in directives if not any(re.fullmatch(p, line) for p in [*known, SELECT, *SUMS, *NODES])
+        ], script
+        flags = [line.split("=")[0] if line.startswith("-l") else line.split()[0] for line in directives]
+        assert len(flags) == len(set(flags)), f"{script}: the last of two would win silently"
+        assert not ("-l select" in flags and set(flags) & {"-l ncpus", "-l mem", "-l nodes"}), script
+    assert checked > 15
 
 
 def test_the_program_starts_under_map_by_socket_wherever_open_mpi_launches() -> None:

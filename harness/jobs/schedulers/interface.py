@@ -54,7 +54,10 @@ class Scheduler(Protocol):
     def directives(
         self, cluster: Cluster, placement: Placement, job_name: str, output: str, array: ArrayRange | None = None
     ) -> list[str]:
-        """The directive lines without their prefix; ``output`` is the path for the scheduler's own log."""
+        """The directive lines without their prefix; ``output`` is the path for the scheduler's own log.
+
+        A path that ends in ``/`` is an existing directory, where each element of an array gets a log of its own.
+        """
 
     def submit_argv(self, script: str, job_name: str) -> list[str]: ...
 

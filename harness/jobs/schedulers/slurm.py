@@ -50,7 +50,10 @@ def directives(
     cluster: Cluster, placement: Placement, job_name: str, output: str, array: ArrayRange | None = None
 ) -> list[str]:
     """The request. The walltime is rounded up to whole minutes by Slurm itself."""
-    lines = [f"--job-name={job_name}", f"--output={log_path(output)}", "--open-mode=append", "--no-requeue"]
+    log = log_path(output)
+    if log.endswith("/"):
+        log += "%a.log"
+    lines = [f"--job-name={job_name}", f"--output={log}", "--open-mode=append", "--no-requeue"]
     if array is not None:
         lines.append(f"--array=0-{array.size - 1}" + (f"%{array.throttle}" if array.throttle else ""))
     for flag, value in (("partition", placement.queue), ("account", placement.account or placement.project)):

@@ -354,17 +354,29 @@ def test_a_workload_without_data_stages_nothing(bench: Bench, staged: Placement)
     assert "HARNESS_DATA_DIR" in bench.script(staged).read_text()
 
 
-def test_a_signal_while_staging_starts_no_launcher(bench: Bench, staged: Placement) -> None:
-    tools = bench.root / "bash_env"
-    tools.write_text('cp() { :; }\nxargs() { touch "$3/staging" 2>/dev/null; touch staging_now; sleep 60; }\n')
-    (bench.root / "shared $(touch evil)" / "mnist").chmod(0o755)
-    job = bench.start(staged, BASH_ENV=str(tools), **stage_environment(bench))
-    bench.wait_for(lambda: any(bench.root.rglob("staging_now")))
+def test_a_signal_while_staging_stops_the_copies_and_starts_no_launcher(bench: Bench, staged: Placement) -> None:
+    tools = bench.root / "tools"
+    tools.mkdir()
+    (tools / "cp").write_text(
+        f"#!/bin/bash\necho $$ >'{tools}/pid.new'; mv '{tools}/pid.new' '{tools}/pid'; exec sleep 60\n"
+    )
+    (tools / "cp").chmod(0o755)
+    job = bench.start(staged, PATH=f"{tools}:{os.environ['PATH']}", **stage_environment(bench))
+    bench.wait_for((tools / "pid").exists)
     os.kill(job.pid, signal.SIGTERM)
     job.communicate(timeout=60)
     assert (bench.exit.cause, bench.exit.message) == ("term", "told to stop by SIGTERM")
-    assert bench.exit.code != 0
+    assert bench.exit.code == 1
     assert not (bench.attempt / "seen.json").exists()
+    bench.wait_for(lambda: has_ended(int((tools / "pid").read_text())))
+    assert list((bench.root / "disk $(touch evil)" / "user data" / "s 'sx").iterdir()) == []
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
 
 
 def test_hosts_of_a_pbs_job_stand_once_each_in_their_order(bench: Bench) -> None:
