@@ -18,9 +18,26 @@ EPILOG = """\b
 Examples:
   harness render configs/sweeps/quickstart.yml -o /tmp/look
   harness render configs/sweeps/nus_cpu_cores.yml --cluster nus-volta --only "cpu_cores == 10" -o results/by-hand
+  harness render --examples
 \b
 Exit codes: 0 all scripts written, 2 bad input, no point can run, or DIR holds a campaign already.
 """
+
+
+def write_shipped_examples(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    """Instead of a sweep's scripts: those under jobscripts/examples, for the shipped clusters and sweeps."""
+    if not wanted or context.resilient_parsing:
+        return
+    from harness.errors import UserError
+    from harness.jobs.examples import write_examples
+    from harness.jobs.render import checkout
+
+    root = checkout()
+    if root is None:
+        raise UserError("the examples belong to a checkout of the harness, and this one is installed")
+    for path in write_examples(root, root / "jobscripts" / "examples"):
+        click.echo(path)
+    context.exit()
 
 
 @click.command(epilog=EPILOG)
@@ -32,6 +49,14 @@ Exit codes: 0 all scripts written, 2 bad input, no point can run, or DIR holds a
     required=True,
     metavar="DIR",
     help="New directory of the campaign; a script submitted by hand leaves its evidence there.",
+)
+@click.option(
+    "--examples",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=write_shipped_examples,
+    help="Only write the checkout's jobscripts/examples anew; no SWEEP, no DIR.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the scripts' paths, job names and points as JSON.")
 def render(choice: SweepChoice, output: Path, as_json: bool) -> None:

@@ -1,12 +1,11 @@
 """Rendered examples: for every shipped cluster and sweep, the job script of one representative point.
 
 They are documentation to read before submitting, and whole-file goldens: a test renders them again and compares
-every byte. Write them anew with ``python -m harness.jobs.examples`` and read the difference before committing.
+every byte. Write them anew with ``harness render --examples`` and read the difference before committing.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from harness.config.overrides import override
 from harness.config.sweep_file import load_sweep
 from harness.errors import UserError
 from harness.files import write_atomically
-from harness.jobs.render import package_root, render_job
+from harness.jobs.render import render_job
 from harness.layout import ProjectLayout
 from harness.model.campaign import Campaign, Task
 from harness.model.cluster import Cluster, NodeType
@@ -101,8 +100,3 @@ def write_examples(project_root: Path, target: Path) -> list[Path]:
     for path, text in wanted.items():
         write_atomically(path, text)
     return sorted(wanted)
-
-
-if __name__ == "__main__":
-    for written in write_examples(package_root(), package_root() / "jobscripts" / "examples"):
-        sys.stdout.write(f"{written}\n")

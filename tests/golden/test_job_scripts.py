@@ -29,7 +29,7 @@ def test_no_golden_is_left_over() -> None:
 
 
 def test_examples_are_what_the_shipped_files_give_today() -> None:
-    """After a change on purpose: ``python -m harness.jobs.examples``, and read the difference."""
+    """After a change on purpose: ``harness render --examples``, and read the difference."""
     rendered = dict(examples(ROOT))
     shipped = {str(path.relative_to(EXAMPLES)): path.read_text() for path in EXAMPLES.glob("*/*.sh")}
     assert sorted(rendered) == sorted(shipped)

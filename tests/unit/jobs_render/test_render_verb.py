@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from click.testing import CliRunner, Result
 
 from harness.cli.render import render
 from harness.errors import UserError
+from harness.jobs import render as jobs_render
+from harness.jobs.render import package_root
 
 SWEEP = """\
 name: tiny
@@ -87,6 +90,22 @@ def test_nothing_is_written_when_a_script_cannot_be_rendered(files: tuple[Path, 
     assert isinstance(done.exception, UserError)
     assert "is not one line" in str(done.exception)
     assert not (tmp_path / "out").exists()
+
+
+def test_examples_need_neither_sweep_nor_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shipped = package_root()
+    for folder in ("configs/clusters/generic-slurm.yml", "configs/sweeps/replay.yml", "jobscripts/body.sh.j2"):
+        (tmp_path / folder).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(shipped / folder, tmp_path / folder)
+    stale = tmp_path / "jobscripts" / "examples" / "gone" / "replay.sh"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    monkeypatch.setattr(jobs_render, "checkout", lambda: tmp_path)
+    done = CliRunner().invoke(render, ["--examples"])
+    written = tmp_path / "jobscripts" / "examples" / "generic-slurm" / "replay.sh"
+    assert (done.exit_code, done.stdout) == (0, f"{written}\n")
+    assert "#SBATCH --no-requeue\n" in written.read_text()
+    assert not stale.exists()
 
 
 MPIRUN = Path(sys.executable).parent / "mpirun"
