@@ -28,6 +28,7 @@ CODES: dict[str, tuple[str, str]] = {
     "ranks_diverged": ("error", "ranks ended with different parameters"),
     "loss_not_finite": ("warning", "the loss became NaN or infinite"),
     "error": ("error", "the run raised an error"),
+    "data_origin": ("warning", "the data are not those that the sweep names"),
     "rank_imbalance": ("warning", "one rank is slower than the others"),
     "pipeline_bound": ("info", "training waits for data"),
     "cache_not_as_wanted": ("warning", "the page cache was not in the wanted state"),

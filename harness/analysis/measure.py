@@ -128,8 +128,9 @@ def _buffer(occupancy: Floats, fresh: Floats, begin: int) -> dict[str, float]:
     level = float(np.mean(occupancy[begin:]))
     taken = fresh[fresh > 0]
     per_batch = float(np.mean(taken)) if len(taken) else 0.0
+    peak = float(np.max(occupancy[: begin + 1]))
     return {
-        "occupancy_begin": float(occupancy[0]),
+        "occupancy_peak": peak,
         "occupancy_steady": level,
-        "drained_images": max(float(occupancy[0]) - level, 0.0) * per_batch,
+        "drained_images": max(peak - level, 0.0) * per_batch,
     }

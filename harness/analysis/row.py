@@ -67,20 +67,20 @@ def _measure(run: RunEvidence) -> measure.Measurement | None:
 def _condition_cells(run: RunEvidence) -> dict[str, Any]:
     """Under which conditions the run took place; rank 0 speaks where all ranks must agree."""
     first = run.ranks[0]
-    provenance, affinity, data = first.first("provenance"), first.first("affinity"), first.first("data")
+    provenance, affinity, data = first.first("provenance"), first.first("affinity"), _merged(first.events.get("data"))
     versions, host = _mapping(provenance.get("versions")), _mapping(provenance.get("host"))
-    framework = run.spec.axes.framework if run.spec else None
     nodes = sorted(
         {str(rank.first("run_start").get("node")) for rank in run.ranks if rank.first("run_start").get("node")}
     )
     cells: dict[str, Any] = {
         "python_version": versions.get("python"),
-        "framework_version": versions.get(framework or "", versions.get(f"{framework}-cpu")),
-        "mpi_version": versions.get("mpi"),
+        "framework_version": _framework_version(run, versions),
+        "mpi_version": versions.get("mpi") or versions.get("openmpi"),
         "versions": compact_json(versions) if versions else None,
         "cpu_model": host.get("cpu_model"),
-        "gpu_model": host.get("gpu_model"),
-        "os": host.get("os"),
+        "gpu_model": ", ".join(sorted(set(map(str, host.get("gpus") or ())))) or None,
+        "gpu_driver": host.get("driver"),
+        "os": " ".join(str(host[name]) for name in ("os", "kernel") if host.get(name)) or None,
         "device": first.first("model").get("device") or provenance.get("device"),
         "launcher_binding": _text(affinity.get("launcher_binding")),
         "threads": compact_json(affinity["threads"]) if affinity.get("threads") else None,
@@ -93,6 +93,20 @@ def _condition_cells(run: RunEvidence) -> dict[str, Any]:
     if nodes:
         cells["node"] = ",".join(nodes)
     return cells | _core_cells(run)
+
+
+def _framework_version(run: RunEvidence, versions: Mapping[str, Any]) -> str | None:
+    """``2.21.0`` of torch, ``2.21.0, keras 3.15.1`` of TensorFlow; None for runs without a framework."""
+    framework = run.spec.axes.framework if run.spec else None
+    version = versions.get(str(framework)) or versions.get(f"{framework}-cpu")
+    if framework == "tensorflow" and version and versions.get("keras"):
+        return f"{version}, keras {versions['keras']}"
+    return version
+
+
+def _merged(events: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """Later events complete earlier ones; null says nothing."""
+    return {key: value for event in events or () for key, value in event.items() if value is not None}
 
 
 def _core_cells(run: RunEvidence) -> dict[str, Any]:

@@ -7,8 +7,9 @@ their intervals by adding variances.
 estimator, taken in closed form: for a (linearised) mean the bootstrap variance over all circular blocks is known
 exactly (Lahiri, Resampling Methods for Dependent Data, 2003, section 3.1), so resampling would only add noise and
 a seed. The block length is chosen by Politis & White (2004) with the correction of Patton, Politis & White (2009).
-The ``arch`` package offers the same choice but brings statsmodels along and resamples in Python loops; the tests
-hold values computed with it.
+Short runs get at least the width that a first-order autoregressive series of their lag-1 correlation would have,
+since blocks that fit into them are too short. The ``arch`` package offers the same choice of block length but
+brings statsmodels along and resamples in Python loops; the tests hold values computed with it.
 
 *Between runs* the interval is Student's t on the logarithms of the repeats' rates.
 """
@@ -35,7 +36,7 @@ MIN_STEPS_FOR_INTERVAL = 8
 class Estimate:
     """A positive quantity with its standard error on the logarithmic scale.
 
-    ``n`` counts repeats where ``kind`` is ``between``, blocks of steps where it is ``within``, and ``df`` are the
+    ``n`` counts repeats where ``kind`` is ``between``, steps where it is ``within``, and ``df`` are the
     degrees of freedom behind ``se_log``. ``kind`` ``none``: a value without any measure of its uncertainty.
     """
 
@@ -130,11 +131,36 @@ def within_run(images: Floats, durations_s: Floats) -> Estimate:
     if not math.isfinite(value) or value <= 0 or count < MIN_STEPS_FOR_INTERVAL:
         return Estimate(value, math.nan, 0.0, 0, "none")
     influence = images - value * durations_s
+    variance, df = max(_block_variance(influence), _autoregressive_variance(influence), key=_width)
+    return Estimate(value, math.sqrt(variance) / float(np.sum(images)), df, count, "within")
+
+
+def _width(variance_and_df: tuple[float, float]) -> float:
+    variance, df = variance_and_df
+    return math.sqrt(variance) * float(distributions.t.ppf(0.5 + CONFIDENCE / 2, df))
+
+
+def _block_variance(influence: Floats) -> tuple[float, float]:
+    """Circular block bootstrap variance of the sum, with its degrees of freedom: blocks less one."""
+    count = len(influence)
     length = min(math.ceil(block_length(influence)), count // 3)
     sums = _circular_block_sums(influence, length)
     blocks = count / length
-    variance = blocks * float(np.mean(sums**2)) * blocks / (blocks - 1)
-    return Estimate(value, math.sqrt(variance) / float(np.sum(images)), blocks - 1, int(blocks), "within")
+    return blocks * float(np.mean(sums**2)) * blocks / (blocks - 1), blocks - 1
+
+
+def _autoregressive_variance(influence: Floats) -> tuple[float, float]:
+    """Variance of the sum, were the steps a first-order autoregressive series; a floor for short runs.
+
+    Blocks that fit into a short run are too short for its correlation. The lag-1 correlation is corrected for its
+    bias, -(1 + 3 phi) / n (Kendall, Biometrika 41 (1954) 403), and the sample variance for its own.
+    """
+    count = len(influence)
+    square = float(influence @ influence)
+    lagged = float(influence[1:] @ influence[:-1]) / square if square > 0 else 0.0
+    phi = min(max(lagged + (1 + 3 * lagged) / count, 0.0), 0.99)
+    inflation = min((1 + phi) / (1 - phi), count / 3)
+    return square * inflation / (1 - inflation / count), count / inflation - 1
 
 
 def _circular_block_sums(values: Floats, length: int) -> Floats:

@@ -4,13 +4,15 @@ The steps of a run begin with a warm-up (compilation, autotuning), and while ste
 filled its buffer; the steps that follow live on that store and are faster than the pipeline can sustain. A steady
 window begins where neither the step time nor the buffer's occupancy trends any more:
 
-1. *Warm-up and step time.* MSER (White 1997; MSER-5 of White, Cobb & Spratt 2000 from 100 steps on) finds the
-   truncation that minimises the squared standard error of the mean of what remains. The series is clipped first at
-   :data:`CLIP` robust standard deviations of its second half, so that one straggler late in the run does not decide.
+1. *Warm-up and step time.* MSER (White, Simulation 69 (1997) 323) finds the truncation that minimises the squared
+   standard error of the mean of what remains. The series is clipped first at :data:`CLIP` robust standard deviations
+   of its second half, so that one straggler late in the run does not decide. MSER-5, which first takes means of
+   five, is not used: a slow first step and the quick ones after it may cancel in such a mean.
 2. *Buffer.* The same on the occupancy. Its noise is small against a drain, so the later of both truncations counts.
-3. *Check.* What remains is steady where (a) neither half's mean step time differs from the other's by more than
-   :data:`LEVEL_TOLERANCE` beyond its uncertainty, and (b) the buffer's loss or gain over the window is less than
-   :data:`STORE_TOLERANCE` of the images consumed in it.
+3. *Check.* What remains is steady where (a) the clipped step times have no linear trend that surely exceeds
+   :data:`DRIFT_TOLERANCE` over the window, (b) the halves' mean step times differ by less than :data:`GROSS_CHANGE`
+   (or by no more than their noise), and (c) the buffer's loss or gain over the window is less than
+   :data:`STORE_TOLERANCE` of the batches taken in it.
 
 The floor is the sweep's own warm-up, or one step; the cap leaves at least half of the steps and :data:`MIN_STEPS`.
 """
@@ -22,17 +24,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from harness.analysis import stats
+from scipy import stats as distributions
 
 Floats = NDArray[np.float64]
 
 MIN_STEPS = 5
 CLIP = 10.0
-LEVEL_TOLERANCE = 0.05
+#: A leading step that takes this many times the steady median belongs to the warm-up.
+SLOW = 1.5
+DRIFT_TOLERANCE = 0.05
+#: On a logarithmic scale: a factor of 1.25.
+GROSS_CHANGE = math.log(1.25)
 STORE_TOLERANCE = 0.03
-_BATCHED_FROM = 100
-_BATCH = 5
 
 
 @dataclass(frozen=True)
@@ -66,38 +69,30 @@ def find_steady(
         return SteadyWindow(floor, floor, False, f"only {max(count - floor, 0)} steps after the warm-up")
     cap = max(floor, min(count - MIN_STEPS, floor + (count - floor) // 2))
     begin = truncation(durations_s, floor, cap)
-    warmup = begin
     if occupancy is not None and np.isfinite(occupancy).all():
-        drained = truncation(occupancy, floor, cap)
-        if drained > begin or _drains(occupancy, floor, begin):
-            warmup = floor
-        begin = max(begin, drained)
+        begin = max(begin, truncation(occupancy, floor, cap))
     reason = unsteadiness(durations_s[begin:], None if occupancy is None else occupancy[begin:], taken_per_step)
-    return SteadyWindow(warmup, begin, not reason, reason)
+    return SteadyWindow(_warmup(durations_s, floor, begin), begin, not reason, reason)
 
 
-def _drains(occupancy: Floats, first: int, begin: int) -> bool:
-    """Whether the buffer really lost or gained a batch between ``first`` and ``begin``."""
-    return begin > first and abs(float(np.mean(occupancy[begin:])) - float(occupancy[first])) >= 1.0
+def _warmup(durations_s: Floats, floor: int, begin: int) -> int:
+    """Leading steps slower than the steady ones: warm-up; what follows up to ``begin`` is the transient."""
+    slow = durations_s[:begin] > SLOW * np.median(durations_s[begin:])
+    leading = int(np.argmin(slow)) if not slow.all() else begin
+    return min(max(floor, leading), begin)
 
 
 def truncation(values: Floats, floor: int, cap: int) -> int:
-    """The number of leading values to leave out, between ``floor`` and ``cap``, by MSER (MSER-5 from 100 values)."""
-    clipped = _clip(values)
-    size = _BATCH if len(values) - floor >= _BATCHED_FROM else 1
-    batches = (len(values) - floor) // size
-    usable = clipped[len(values) - batches * size :]
-    means = usable.reshape(batches, size).mean(axis=1)
-    offset = len(values) - batches * size
-    # mean squares of what remains after leaving out the first d batch means, for every d at once
-    tail = np.arange(batches, 0, -1, dtype=np.float64)
-    centred = means - np.median(means)
+    """The number of leading values to leave out, between ``floor`` and ``cap``, by MSER."""
+    clipped = _clip(values)[floor:]
+    left = np.arange(len(clipped), 0, -1, dtype=np.float64)
+    centred = clipped - np.median(clipped)
+    # for every number left out at once: sum of squares about the mean of what remains, over its length squared
     sums, squares = np.cumsum(centred[::-1])[::-1], np.cumsum(centred[::-1] ** 2)[::-1]
-    error = np.maximum(squares - sums**2 / tail, 0.0) / tail**2
-    allowed = offset + size * np.arange(batches) <= cap
+    error = (np.maximum(squares - sums**2 / left, 0.0) / left**2)[: cap - floor + 1]
     # equal errors up to rounding (a constant series) must leave out nothing
-    best = int(np.flatnonzero(allowed & (error <= np.min(error[allowed]) + 1e-12 * np.max(np.abs(values)) ** 2))[0])
-    return min(max(offset + size * best if best else floor, floor), cap)
+    rounding = 1e-12 * float(np.max(np.abs(clipped))) ** 2
+    return floor + int(np.flatnonzero(error <= np.min(error) + rounding)[0])
 
 
 def _clip(values: Floats) -> Floats:
@@ -110,23 +105,19 @@ def _clip(values: Floats) -> Floats:
 
 
 def unsteadiness(durations_s: Floats, occupancy: Floats | None, taken_per_step: float = 1.0) -> str:
-    """Why these steps are not steady, or an empty text.
-
-    Step times: the two halves' mean times are compared as rates; unsteady where they differ by more than
-    :data:`LEVEL_TOLERANCE` even at the near end of the 95 % interval of their ratio. Occupancy: unsteady where the
-    buffer's change accounts for more than :data:`STORE_TOLERANCE` of the batches taken.
-    """
+    """Why these steps are not steady, or an empty text. The module's docstring has the criteria."""
     count = len(durations_s)
     if count < MIN_STEPS:
         return f"only {count} steps in the window"
+    clipped = _clip(durations_s)
+    trend = drift(clipped)
+    nearest = max(abs(trend.change) - trend.half_width, 0.0)
+    if nearest > DRIFT_TOLERANCE:
+        return f"step time still trends: by {trend.change:+.0%} over its {count} steps"
     half = count // 2
-    ones = np.ones(count)
-    first = stats.within_run(ones[:half], durations_s[:half])
-    second = stats.within_run(ones[half:], durations_s[half:])
-    change = stats.ratio(first, second)
-    near = _nearest_to_one(change)
-    if abs(math.log(near)) > math.log1p(LEVEL_TOLERANCE):
-        return f"step time still changes: its second half takes {change.value:.2f} times as long as its first"
+    change, error = _change_of_halves(clipped[:half], clipped[half:])
+    if abs(change) > max(GROSS_CHANGE, 3 * error):
+        return f"step time still changes: its second half takes {math.exp(change):.2f} times as long as its first"
     if occupancy is not None and np.isfinite(occupancy).all():
         edge = max(count // 4, 1)
         lost = float(np.mean(occupancy[:edge]) - np.mean(occupancy[-edge:]))
@@ -137,12 +128,39 @@ def unsteadiness(durations_s: Floats, occupancy: Floats | None, taken_per_step: 
     return ""
 
 
-def _nearest_to_one(change: stats.Estimate) -> float:
-    if not math.isfinite(change.value) or change.value <= 0:
-        return 1.0
-    if not change.known:
-        # too few steps for an interval: only a gross change counts
-        return change.value if abs(math.log(change.value)) > math.log(1.5) else 1.0
-    if change.low <= 1.0 <= change.high:
-        return 1.0
-    return change.low if change.low > 1.0 else change.high
+@dataclass(frozen=True)
+class Drift:
+    """Relative change over the whole series by a straight line, and the half-width of its 95 % interval."""
+
+    change: float
+    half_width: float
+
+
+def drift(values: Floats) -> Drift:
+    """Least-squares trend of ``values`` (at least 5), its error corrected for autocorrelated residuals.
+
+    The residuals' lag-1 correlation phi, corrected for its bias -(2 + 4 phi) / n about a fitted line, widens the
+    variance by (1 + phi) / (1 - phi).
+    """
+    count, mean = len(values), float(np.mean(values))
+    time = np.arange(count) - (count - 1) / 2
+    slope = float(time @ values) / float(time @ time)
+    residual = values - mean - slope * time
+    square = float(residual @ residual)
+    if mean <= 0 or square <= 1e-24 * count * mean**2:
+        return Drift(slope * count / mean if mean > 0 else 0.0, 0.0)
+    lagged = float(residual[1:] @ residual[:-1]) / square
+    phi = min(max(lagged + (2 + 4 * lagged) / count, 0.0), 0.95)
+    inflation = (1 + phi) / (1 - phi)
+    df = max(count / inflation - 2, 1.0)
+    error = math.sqrt(square / (count - 2) * inflation / float(time @ time))
+    return Drift(slope * count / mean, float(distributions.t.ppf(0.975, df)) * error * count / mean)
+
+
+def _change_of_halves(first: Floats, second: Floats) -> tuple[float, float]:
+    """Logarithm of the ratio of mean step times, second to first, and its error were the steps independent."""
+    means = float(np.mean(first)), float(np.mean(second))
+    if min(means) <= 0:
+        return 0.0, 0.0
+    errors = [float(np.var(part)) / len(part) / mean**2 for part, mean in zip((first, second), means, strict=True)]
+    return math.log(means[1] / means[0]), math.sqrt(sum(errors))

@@ -39,20 +39,24 @@ def print_grid(grid: Grid, console: Console) -> None:
 
 def _rich_table(grid: Grid, shape: Callable[[str], str], width: int) -> Table:
     columns = [[shape(row[number]) for row in grid.rows] for number in range(len(grid.headers))]
-    least = [min(max(cell_len(line) for cell in cells for line in cell.split("\n")), _MOST_WIDTH) for cells in columns]
-    fixed = [n for n, header in zip(least, grid.headers, strict=True) if header != "remarks"]
-    if sum(fixed) + 2 * len(least) > width and shape is not _two_lines:
+    least = [_least_width(header, cells) for header, cells in zip(grid.headers, columns, strict=True)]
+    if sum(least) + 2 * len(least) > width and shape is not _two_lines:
         return _rich_table(grid, _two_lines, width)
     shown = Table(
         title=Text(grid.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0)
     )
     for header, numeric, longest in zip(grid.headers, grid.numeric, least, strict=True):
         side: Literal["left", "right"] = "right" if numeric else "left"
-        minimum = None if header == "remarks" else longest
-        shown.add_column(Text(header), justify=side, overflow="fold", min_width=minimum, max_width=_MOST_WIDTH)
+        shown.add_column(Text(header), justify=side, overflow="fold", min_width=longest, max_width=_MOST_WIDTH)
     for row in zip(*columns, strict=True):
         shown.add_row(*(Text(cell) for cell in row))
     return shown
+
+
+def _least_width(header: str, cells: list[str]) -> int:
+    """The width below which a column is hard to read: its longest line, but remarks may be folded at words."""
+    lines = [line for cell in cells for line in (cell.split() if header == "remarks" else cell.split("\n"))]
+    return min(max(map(cell_len, [*lines, *header.split()])), _MOST_WIDTH)
 
 
 def _two_lines(cell: str) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-
 from evidence_support import FakeCampaign, FakeRun
+
 from harness.analysis import findings
 from harness.analysis.collect import collect
 from harness.model.axes import Axes
