@@ -77,9 +77,10 @@ def state_of(attempt: Attempt, spec: RunSpec | None) -> tuple[JobState, str]:
     told = status.state if status and status.state.ended and status.state is not JobState.SUCCEEDED else None
     verdict = evidence.judge(evidence.gather(attempt.layout, ranks), spec.placement.walltime_s if spec else 0, told)
     if verdict is not None and spec is not None:
-        if told is None or told is JobState.LOST or verdict.state is told:
+        if told is None or told is JobState.LOST:
             return verdict.state, verdict.reason
-        return advance(told, verdict.state), status.reason if status else ""
+        # the ledger's reason holds the scheduler's word, too
+        return advance(told, verdict.state), (status.reason if status else "") or verdict.reason
     if status is not None and status.state is not JobState.SUCCEEDED:
         return status.state, status.reason
     missing = "exit.json" if spec else "point.json"
