@@ -112,7 +112,7 @@ export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}"  # passed to other nodes, so it mu
 # ---- staging: the data set to this job's own directory on each node ----
 
 read -r -d '' stage <<'STAGE'
-set -um  # m: the copies are a process group of their own, so that all of them can be stopped
+set -u
 trap 'kill -- "-$(jobs -p)" 2>/dev/null; wait; exit 143' TERM
 from=$1 to=$2 facts=$3/stage.$(uname -n).json
 # $1 as a JSON string; control characters become spaces
@@ -132,7 +132,9 @@ if [ "$((free * 1024))" -lt "$bytes" ]; then
 fi
 begin=$(date +%s%N)
 find -L . -type d -print0 | (cd "$to" && xargs -0 mkdir -p) || exit
+set -m  # the copies are a process group of their own, so that all of them can be stopped
 find -L . -type f -print0 | xargs -0 -r -n 32 -P 8 cp -pL --parents -t "$to" &
+set +m
 wait $! || exit
 elapsed=$(($(date +%s%N) - begin))
 if [ "$bytes $files" != "$(measure "$to")" ]; then

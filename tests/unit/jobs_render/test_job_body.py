@@ -315,6 +315,7 @@ def test_data_are_staged_timed_used_and_removed(bench: Bench, staged: Placement)
         "files": 3,
     }
     assert list(home.iterdir()) == []
+    assert bench.log("stderr") == "to stderr\n"
     assert bench.evil() == []
 
 
