@@ -73,7 +73,7 @@ class TorchMemory:
         iterator = self._iterator
         queues = {id(q): q for q in (iterator._worker_result_queue, iterator._data_queue)}
         early = sum(1 for task in list(iterator._task_info.values()) if len(task) == 2)
-        return early + sum(q.qsize() for q in queues.values())
+        return early + sum(int(q.qsize()) for q in queues.values())
 
     def worker_cpus(self) -> list[int] | None:
         if not self._workers or self._iterator is None:
@@ -95,7 +95,7 @@ class _Numbered(torch.utils.data.Dataset[Any]):
 
     def __getitem__(self, index: int) -> Any:
         images, labels = self._stream[index]
-        return torch.from_numpy(images), torch.from_numpy(labels)
+        return torch.from_numpy(images).permute(0, 3, 1, 2), torch.from_numpy(labels)
 
 
 class _Forever(torch.utils.data.Sampler[int]):

@@ -38,9 +38,9 @@ def load() -> ModuleType:
 
 def _declare_operators() -> None:
     # schemas as in torchvision/csrc/ops/nms.cpp and quantized/cpu/qnms_kernel.cpp; they last as long as the library
-    fragment = torch.library.Library("torchvision", "FRAGMENT")
-    fragment.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    fragment.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    fragment = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
+    fragment.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")  # type: ignore[no-untyped-call]
+    fragment.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")  # type: ignore[no-untyped-call]
     _DECLARED.append(fragment)
 
 

@@ -49,9 +49,9 @@ class Trainer:
         return module
 
     def images(self, images: Tensor) -> Tensor:
-        """``(b, h, w, c)`` on the host → ``(b, c, h, w)`` on the device, in the layout of the axis."""
-        images = images.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
-        return images if self._axes.channels_last else images.contiguous()
+        """``(b, c, h, w)`` on the host → the same on the device, in the layout of the axis."""
+        layout = torch.channels_last if self._axes.channels_last else torch.contiguous_format
+        return images.to(self.device, non_blocking=True).contiguous(memory_format=layout)
 
     def autocast(self) -> AbstractContextManager[Any]:
         """The context in which forward passes and losses are computed."""
@@ -78,7 +78,7 @@ class Trainer:
         [mean] = self._exchange.average([flat.cpu().numpy()])
         flat = torch.from_numpy(mean).to(self.device)
         self.exchange_s += self._clock.now() - begin_s
-        parts = flat.split([g.numel() for g in gradients])
+        parts = torch.split(flat, [g.numel() for g in gradients])
         return tuple(part.view(g.shape) for part, g in zip(parts, gradients, strict=True))
 
     def synchronize(self) -> None:
@@ -140,5 +140,5 @@ def digest(modules: Iterable[nn.Module]) -> str:
     found = hashlib.sha256()
     for module in modules:
         for parameter in module.parameters():
-            found.update(parameter.detach().cpu().contiguous().numpy())
+            found.update(parameter.detach().cpu().contiguous().numpy().data)
     return found.hexdigest()

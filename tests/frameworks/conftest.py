@@ -95,36 +95,37 @@ def patterns(shape: tuple[int, ...], count: int = 512) -> tuple[np.ndarray, np.n
     return np.clip(classes[labels] + noise, 0, 255).astype(np.uint8), labels.astype(np.uint8)
 
 
+def prepare_feed(context: RunContext, augment: bool = True) -> Callable[[int], Batch]:
+    """From a batch's number to this rank's batch, as the pipelines make it."""
+    workload = catalog.WORKLOADS[context.axes.workload]
+    images, labels = patterns(catalog.DATASETS[workload.dataset].sample_shape)
+    recipe = catalog.load(workload.recipe)()
+    scaled = recipe.prepare(images)
+    if not augment:
+        recipe.augment = lambda images, random: images
+    ranks = context.ranks
+    stream = BatchStream(
+        scaled,
+        labels.astype(np.int64),
+        recipe,
+        context.axes.batch_size,
+        rank=ranks.rank,
+        world=ranks.world,
+        seed=context.spec.seed,
+    )
+
+    def batch(index: int) -> Batch:
+        data: Any = stream[index]
+        if context.axes.framework == "torch":
+            import torch
+
+            images, labels = map(torch.from_numpy, data)
+            data = (images.permute(0, 3, 1, 2), labels)
+        return Batch(data, context.axes.batch_size)
+
+    return batch
+
+
 @pytest.fixture
 def feed() -> Callable[..., Callable[[int], Batch]]:
-    """``feed(context)`` gives a function from a batch's number to this rank's batch, as the pipelines make it."""
-
-    def prepare(context: RunContext, augment: bool = True) -> Callable[[int], Batch]:
-        workload = catalog.WORKLOADS[context.axes.workload]
-        images, labels = patterns(catalog.DATASETS[workload.dataset].sample_shape)
-        recipe = catalog.load(workload.recipe)()
-        scaled = recipe.prepare(images)
-        if not augment:
-            recipe.augment = lambda images, random: images
-        ranks = context.ranks
-        stream = BatchStream(
-            scaled,
-            labels.astype(np.int64),
-            recipe,
-            context.axes.batch_size,
-            rank=ranks.rank,
-            world=ranks.world,
-            seed=context.spec.seed,
-        )
-
-        def batch(index: int) -> Batch:
-            data: Any = stream[index]
-            if context.axes.framework == "torch":
-                import torch
-
-                data = tuple(torch.from_numpy(array) for array in data)
-            return Batch(data, context.axes.batch_size)
-
-        return batch
-
-    return prepare
+    return prepare_feed
