@@ -55,7 +55,9 @@ class RunProgress:
         self._begin_s = time.monotonic()
         left = TextColumn("{task.fields[left]}")
         columns = (TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn(), left)
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._bar = Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal, refresh_per_second=2
+        )
         self._bar_task = self._bar.add_task("waiting", total=self._total, left="")
 
     def __enter__(self) -> RunProgress:

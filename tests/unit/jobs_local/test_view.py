@@ -1,0 +1,62 @@
+"""Looking at a campaign changes nothing and sees what has happened since the last line of the ledger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from simulation_support import World, campaign
+
+from harness.cli.outcome import outcome_of
+from harness.cli.rate import rough_images_per_s
+from harness.files import json_line
+from harness.jobs.drive import Driver
+from harness.jobs.view import present
+from harness.layout import AttemptLayout
+from harness.model.job import JobState
+
+
+def test_evidence_counts_before_anybody_has_recorded_it(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=3), limit=2)
+
+    def submit_only(driver: Driver) -> None:
+        driver.submit_all(list(world.plan.tasks)[:2])
+
+    world.session(submit_only)
+    site: Any = world.scheduler
+    before = world.layout.ledger.read_bytes()
+    assert Counter(s.state.value for s in present(world.plan, world.layout, site).values()) == {"QUEUED": 2}
+    world.clock.sleep(1)
+    assert Counter(s.state.value for s in present(world.plan, world.layout).values()) == {"RUNNING": 2}
+    world.clock.sleep(world.scheduler.lasts_s)
+    statuses = present(world.plan, world.layout, site)
+    outcome = outcome_of(world.plan, world.layout, world.plan.tasks, statuses)
+    assert (outcome.counts, outcome.untried, outcome.exit_code) == ({JobState.SUCCEEDED: 2}, 1, 0)
+    assert world.layout.ledger.read_bytes() == before
+    assert [run["state"] for run in outcome.as_json()["runs"]] == ["SUCCEEDED", "SUCCEEDED"]
+
+
+def test_the_deciding_attempt_is_the_success_even_if_a_later_one_failed(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=1))
+    world.session(lambda driver: driver.run(world.plan.tasks))
+    world.scheduler.fate = lambda _name: "fail"
+    ledger = world.session(lambda driver: driver.run(world.plan.tasks))
+    assert Counter(s.state.value for s in ledger.statuses.values()) == {"SUCCEEDED": 1, "FAILED": 1}
+    outcome = outcome_of(world.plan, world.layout, world.plan.tasks, ledger.statuses)
+    assert (outcome.counts, outcome.exit_code) == ({JobState.SUCCEEDED: 1}, 0)
+
+
+def steps(begin_s: list[float], end_s: list[float], consumed: list[int]) -> str:
+    return json_line({"event": "steps", "begin_s": begin_s, "end_s": end_s, "consumed": consumed})
+
+
+def test_the_first_quarter_is_left_out_of_the_rough_rate(tmp_path: Path) -> None:
+    """A slow first step of 9 s, then three of 1 s with 30 images each, told in two events, on two ranks."""
+    paths = AttemptLayout(tmp_path)
+    text = steps([0.0, 9.0], [9.0, 10.0], [30, 30]) + steps([10.0, 11.0], [11.0, 12.0], [30, 30])
+    paths.events(0).write_text(text)
+    assert rough_images_per_s(paths, 1) == 30.0
+    assert rough_images_per_s(paths, 2) is None
+    paths.events(1).write_text(text)
+    assert rough_images_per_s(paths, 2) == 60.0
