@@ -28,9 +28,9 @@ PIECES = st.one_of(
 def test_the_shell_expands_a_path_as_the_ranks_do(path: str) -> None:
     environment = {**VARIABLES, "PATH": os.environ["PATH"]}
     shell = ["bash", "-c", f"printf %s {expanded(path)}"]
-    shown = subprocess.run(shell, env=environment, capture_output=True, encoding="utf-8")
+    shown = subprocess.run(shell, env=environment, capture_output=True)
     if shown.returncode:
-        assert "is not set in the job" in shown.stderr
+        assert "is not set in the job" in shown.stderr.decode()
         return
     with mock.patch.dict(os.environ, environment, clear=True):
-        assert shown.stdout == os.path.expandvars(path)
+        assert shown.stdout.decode() == os.path.expandvars(path)
