@@ -137,7 +137,8 @@ class Driver:
 
     def cancel_active(self, patience_s: float) -> None:
         """End all jobs of the campaign and wait for their evidence, but not for ever."""
-        self.watcher.cancel(self.watcher.active())
+        for complaint in self.watcher.cancel(self.watcher.active()):
+            self.ledger.note(f"cancellation: {complaint}")
         deadline = self.clock() + patience_s
         while self.watcher.active() and self.clock() < deadline:
             self.sleep(self.tick_s)

@@ -159,7 +159,8 @@ def default_root() -> Path:
 
 
 def host_of(job_id: str) -> str:
-    return job_id.rpartition("@")[2]
+    """The host of a local job; empty where the id names none."""
+    return job_id.partition("@")[2]
 
 
 def _try_lock(path: Path, kind: int) -> IO[str] | None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import harness
+from harness.errors import HarnessError
 from harness.jobs import shell
 from harness.jobs.attempts import Workshop
 from harness.jobs.campaign import load_campaign, open_campaign, read_cluster
 from harness.jobs.drive import Driver, Report, Stop
 from harness.jobs.ledger import Ledger
+from harness.jobs.local_registry import host_of
 from harness.jobs.lock import locked
 from harness.jobs.render import package_root, render_job
 from harness.jobs.site import Site
@@ -20,12 +23,15 @@ from harness.jobs.watch import LOCAL_PACE, SHARED_PACE, Watcher
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.model.cluster import Cluster
-from harness.model.job import RunSpec
+from harness.model.job import JobState, RunSpec
+from harness.units import format_duration
 
 #: jobs queued at once where neither the user nor the queue sets a limit
 MOST_QUEUED = 1000
 #: a status question or a dying harness may hold the lock for a moment
 LOCK_PATIENCE_S = 3.0
+#: a local job may have waited so long for its turn
+ELSEWHERE_S = 3600.0
 
 
 @contextmanager
@@ -73,6 +79,8 @@ def opened(
             retries=retries,
             stop=stop or Stop(),
         )
+        if driver.site.is_local:
+            give_up_elsewhere(driver, socket.gethostname(), time.time())
         driver.reconcile()
         yield driver
         layout.stop.unlink(missing_ok=True)
@@ -98,6 +106,29 @@ def for_concurrency(cluster: Cluster, jobs: int | None) -> Cluster:
         return cluster
     directives = cluster.directives.model_copy(update={"exclusive": (jobs or 1) == 1})
     return cluster.model_copy(update={"directives": directives})
+
+
+def give_up_elsewhere(driver: Driver, host: str, now_unix_s: float) -> None:
+    """Local jobs under way on another host cannot be asked about from this one.
+
+    They are lost once their walltime has long passed without evidence.
+
+    Raises:
+        HarnessError: for those that may still run there.
+    """
+    for key, status in list(driver.ledger.statuses.items()):
+        there = host_of(status.job_id)
+        if status.state.ended or there in ("", host) or driver.workshop.verdict(key) is not None:
+            continue
+        point = driver.workshop.campaign.points.get(key.point_id)
+        limit_s = ELSEWHERE_S + (point.placement.walltime_s if point else 0)
+        left_s = (status.submitted_unix_s or 0.0) + limit_s - now_unix_s
+        if left_s > 0:
+            raise HarnessError(
+                f"a job of this campaign runs on {there}, and this is {host}: take it up there, "
+                f"or in {format_duration(left_s)}, when it is counted as lost"
+            )
+        driver.ledger.state(key, JobState.LOST, f"it ran on {there}, which cannot be asked from {host}")
 
 
 def _renderer(project_root: Path) -> Callable[[Cluster, RunSpec, Path], str]:

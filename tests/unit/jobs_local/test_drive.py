@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from harness.errors import HarnessError
 from harness.jobs import attempts
 from harness.jobs.drive import Driver, missing_tasks
 from harness.jobs.ledger import Ledger
+from harness.jobs.session import ELSEWHERE_S, give_up_elsewhere
 from harness.jobs.watch import NEVER_QUEUED
 from harness.model.job import JobState
 
@@ -244,3 +246,21 @@ def test_whenever_the_harness_is_killed_each_task_is_executed_once(
     world.clock.sleep(1000)  # time for the latest of late submissions
     assert sorted(world.scheduler.executed.values()) == [1] * 4
     assert missing_tasks(world.plan.tasks, ledger.statuses) == []
+
+
+def test_local_jobs_of_another_host_are_left_alone_until_they_must_be_over(world: World) -> None:
+    world.scheduler.fate = lambda _name: "silent"
+    world.limit = 1
+    ledger = world.session(lambda driver: driver.submit_all(list(world.plan.tasks)[:1]))
+    key, status = next(iter(ledger.statuses.items()))
+
+    def act(driver: Driver) -> None:
+        driver.ledger.statuses[key] = replace(status, job_id="17@elsewhere", submitted_unix_s=1000.0)
+        limit_s = world.plan.points[key.point_id].placement.walltime_s + ELSEWHERE_S
+        give_up_elsewhere(driver, "elsewhere", 1000.0)
+        with pytest.raises(HarnessError, match=r"runs on elsewhere, and this is here: .* 00:00:01, when"):
+            give_up_elsewhere(driver, "here", 1000.0 + limit_s - 1)
+        give_up_elsewhere(driver, "here", 1000.0 + limit_s + 1)
+        assert driver.ledger.statuses[key].state is JobState.LOST
+
+    world.session(act)
