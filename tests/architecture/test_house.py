@@ -47,8 +47,23 @@ def room(path: Path) -> str:
     return relative.parts[0].removesuffix(".py")
 
 
+def for_types_only(tree: ast.AST) -> set[ast.AST]:
+    """What stands under ``if TYPE_CHECKING:`` and never runs."""
+    return {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+
+
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    never_run = for_types_only(tree)
+    for node in ast.walk(tree):
+        if node in never_run:
+            continue
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
