@@ -126,8 +126,8 @@ class KerasSequence:
             self._discard()
             feeder.join(_JOIN_S)
         self._pool.terminate()
-        if self._pids:
-            self._pool.join()  # threads cannot be ended from outside; one stuck in a read must not hold up the run's end
+        if self._pids:  # a thread cannot be ended from outside; one stuck in a read must not hold up the run's end
+            self._pool.join()
         self._pool = None
 
     def _discard(self) -> None:

@@ -107,8 +107,8 @@ def load_stream(context: RunContext) -> BatchStream:
 
 def _note_data(context: RunContext, dataset: Any) -> None:
     images, labels = dataset.train_images, dataset.train_labels
-    digest = hashlib.sha256(np.ascontiguousarray(images))
-    digest.update(np.ascontiguousarray(labels))
+    digest = hashlib.sha256(np.ascontiguousarray(images).data)
+    digest.update(np.ascontiguousarray(labels).data)
     context.note(
         "data",
         dataset=dataset.name,

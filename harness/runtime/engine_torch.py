@@ -51,10 +51,11 @@ class Engine:
     def versions(self) -> dict[str, str]:
         """torch, and the CUDA, cuDNN and NCCL it was built with."""
         found = {"torch": torch.__version__, "cuda": torch.version.cuda, "hip": torch.version.hip}
-        if torch.backends.cudnn.is_available():
-            found["cudnn"] = str(torch.backends.cudnn.version())
+        if torch.backends.cudnn.is_available():  # type: ignore[no-untyped-call]
+            found["cudnn"] = str(torch.backends.cudnn.version())  # type: ignore[no-untyped-call]
         if torch.cuda.is_available() and torch.distributed.is_nccl_available():
-            found["nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
+            parts = torch.cuda.nccl.version()  # type: ignore[no-untyped-call]
+            found["nccl"] = ".".join(str(part) for part in parts)
         return {name: version for name, version in found.items() if version}
 
 

@@ -10,14 +10,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from harness.runtime.interfaces import RunContext
+from harness.runtime.interfaces import RunContext, TensorExchange
 
 
 class Trainer:
     """One rank's part in training: compiles updates, averages their gradients over ranks, on one device.
 
     With more than one rank and an exchange, every update averages its gradients over the ranks in one message; the
-    seconds that took, copies to and from the host included, add up in :attr:`exchange_s`. TensorFlow's images are
+    seconds that took, copies to and from the host included, add up in :attr:`exchange_s`. An exchange of tensors is
+    part of the step's graph, where its time is not separable, unless XLA compiles that. TensorFlow's images are
     channels-last whatever the axis says.
     """
 
@@ -27,6 +28,9 @@ class Trainer:
         self._device = context.device
         self._clock = context.clock
         self._exchange = context.exchange if context.ranks.world > 1 and context.exchange.name != "none" else None
+        self._tensor_exchange = self._exchange if isinstance(self._exchange, TensorExchange) else None
+        # XLA has no kernel for an exchange: the step is then computed, averaged and applied in three parts
+        self._in_graph = self._tensor_exchange is not None and not self._axes.compile
 
     def on_device(self) -> Any:
         """The context in which models are built and run."""
@@ -37,8 +41,12 @@ class Trainer:
         return tf.function(body, jit_compile=self._axes.compile)
 
     def step_function(self, body: Callable[..., Any]) -> Any:
-        """A whole step as one graph; with an exchange, which is no graph, its parts are graphs and it is Python."""
-        return body if self._exchange is not None else self.function(body)
+        """A whole step as one graph; with an exchange that is no part of one, its parts are graphs and it is Python."""
+        return body if self._exchange is not None and not self._in_graph else self.function(body)
+
+    def details(self) -> dict[str, Any]:
+        """How the model is computed, for its facts."""
+        return {"precision": self._axes.precision, "layout": "channels_last", "compiled": self._axes.compile}
 
     def tensors(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """numpy arrays on the device, when the copy is done."""
@@ -77,10 +85,12 @@ class Trainer:
 
         def local(*inputs: Any) -> Any:
             value, gradients = differentiate(*inputs)
+            if self._tensor_exchange is not None:
+                gradients = self._tensor_exchange.average_tensors(gradients)
             optimizer.apply(gradients, variables)
             return value
 
-        if self._exchange is None:
+        if self._exchange is None or self._in_graph:
             return local
         return self._exchanging(differentiate, variables, optimizer)
 
@@ -110,8 +120,12 @@ class Trainer:
         assert self._exchange is not None
         self.synchronize()
         begin_s = self._clock.now()
-        [mean] = self._exchange.average([flat.numpy()])
-        averaged = tf.constant(mean)
+        if self._tensor_exchange is not None:
+            [averaged] = self._tensor_exchange.average_tensors([flat])
+            self.synchronize()
+        else:
+            [mean] = self._exchange.average([flat.numpy()])
+            averaged = tf.constant(mean)
         self.exchange_s += self._clock.now() - begin_s
         return averaged
 
@@ -135,5 +149,5 @@ def digest(models: Iterable[keras.Model]) -> str:
     found = hashlib.sha256()
     for model in models:
         for variable in model.trainable_variables:
-            found.update(np.ascontiguousarray(variable.numpy()))
+            found.update(np.ascontiguousarray(variable.numpy()).data)
     return found.hexdigest()

@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
-from harness.runtime.interfaces import RunContext
+from harness.runtime.interfaces import RunContext, TensorExchange, WrappingExchange
 
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -20,7 +21,8 @@ class Trainer:
     """One rank's part in training: computes, averages and applies gradients, on one device in one precision.
 
     With more than one rank and an exchange, every update averages its gradients over the ranks in one message; the
-    seconds that took, copies to and from the host included, add up in :attr:`exchange_s`.
+    seconds that took, copies to and from the host included, add up in :attr:`exchange_s`. An exchange that works
+    during the backward pass leaves that at 0: its time is not separable.
     """
 
     def __init__(self, context: RunContext):
@@ -46,7 +48,12 @@ class Trainer:
                 tensor.copy_(torch.from_numpy(value))
         if self._axes.compile:
             module.compile()
-        return module
+        return self._exchange.wrap(module) if isinstance(self._exchange, WrappingExchange) else module
+
+    def details(self) -> dict[str, Any]:
+        """How the model is computed, for its facts."""
+        layout = "channels_last" if self._axes.channels_last else "channels_first"
+        return {"precision": self._axes.precision, "layout": layout, "compiled": self._axes.compile}
 
     def images(self, images: Tensor) -> Tensor:
         """``(b, c, h, w)`` on the host → the same on the device, in the layout of the axis."""
@@ -61,22 +68,39 @@ class Trainer:
     def update(self, loss: Tensor, optimizer: torch.optim.Optimizer) -> None:
         """Apply the gradients of ``loss`` with respect to the optimizer's own parameters, and no others."""
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        gradients = torch.autograd.grad(self._scaler.scale(loss), parameters)
-        if self._exchange is not None:
-            gradients = self._average(gradients)
+        gradients = self._gradients(self._scaler.scale(loss), parameters)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.grad = _in_layout_of(parameter, gradient)
         # after averaging, so that all ranks find the same overflow and skip the same steps
         self._scaler.step(optimizer)
         self._scaler.update()
 
+    def passing(self, module: nn.Module) -> AbstractContextManager[Any]:
+        """The context for forward passes through a placed module whose own parameters the next update leaves alone."""
+        return module.no_sync() if isinstance(module, DistributedDataParallel) else contextlib.nullcontext()
+
+    def _gradients(self, loss: Tensor, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Of ``loss`` with respect to ``parameters``, averaged over ranks."""
+        if isinstance(self._exchange, WrappingExchange):
+            for parameter in parameters:
+                parameter.grad = None
+            # DDP listens to gradients as they are accumulated, which torch.autograd.grad does not do
+            torch.autograd.backward(loss, inputs=parameters)
+            return [parameter.grad for parameter in parameters if parameter.grad is not None]
+        gradients = torch.autograd.grad(loss, parameters)
+        return gradients if self._exchange is None else self._average(gradients)
+
     def _average(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         assert self._exchange is not None
         flat = torch.cat([g.reshape(-1) for g in gradients])
         self.synchronize()
         begin_s = self._clock.now()
-        [mean] = self._exchange.average([flat.cpu().numpy()])
-        flat = torch.from_numpy(mean).to(self.device)
+        if isinstance(self._exchange, TensorExchange):
+            [flat] = self._exchange.average_tensors([flat])
+            self.synchronize()
+        else:
+            [mean] = self._exchange.average([flat.cpu().numpy()])
+            flat = torch.from_numpy(mean).to(self.device)
         self.exchange_s += self._clock.now() - begin_s
         parts = torch.split(flat, [g.numel() for g in gradients])
         return tuple(part.view(g.shape) for part, g in zip(parts, gradients, strict=True))
@@ -110,6 +134,14 @@ def keras_batch_norm(channels: int, momentum: float = 0.99) -> nn.BatchNorm2d:
     n = batch × height × width.
     """
     return nn.BatchNorm2d(channels, eps=1e-3, momentum=1 - momentum)
+
+
+def glorot_uniform(module: nn.Module) -> None:
+    """Keras's initialiser of convolutions and dense layers; to be applied to a whole model."""
+    if isinstance(module, nn.Conv2d | nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
 
 
 class SameConv(nn.Conv2d):

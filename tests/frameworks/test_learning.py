@@ -38,15 +38,15 @@ def test_dcgan_parameters(maker, framework):
 
 @each_framework
 def test_resnet20_learns(maker, feed, framework):
-    context = maker.context("resnet20_cifar10", framework, batch_size=32)
-    losses = train(maker.session(context), feed(context), 40)
+    context = maker.context("resnet20_cifar10", framework, batch_size=16)
+    losses = train(maker.session(context), feed(context), 30)
     assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
 
 
 @each_framework
 def test_discriminator_learns(maker, feed, framework):
-    context = maker.context("dcgan_mnist", framework)
-    losses = train(maker.session(context), feed(context), 30)
+    context = maker.context("dcgan_mnist", framework, batch_size=16)
+    losses = train(maker.session(context), feed(context), 25)
     assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:3])
 
 

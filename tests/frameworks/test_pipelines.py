@@ -18,9 +18,9 @@ from harness.workloads.dcgan_mnist.recipe import Recipe
 pytest.importorskip("tensorflow")
 pytest.importorskip("torch")
 
-from harness.pipelines.keras_sequence import KerasSequence  # noqa: E402
-from harness.pipelines.torch_memory import TorchMemory  # noqa: E402
-from harness.pipelines.torch_memory import build as build_torch  # noqa: E402
+from harness.pipelines.keras_sequence import KerasSequence
+from harness.pipelines.torch_memory import TorchMemory
+from harness.pipelines.torch_memory import build as build_torch
 
 pytestmark = [pytest.mark.framework, pytest.mark.timeout(60)]
 BATCH = 5

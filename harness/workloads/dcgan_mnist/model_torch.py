@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.runtime.interfaces import Batch, ModelFacts, RunContext, StepOutcome
-from harness.workloads.training_torch import SameConv, Trainer, adam, count, digest, keras_batch_norm
+from harness.workloads.training_torch import SameConv, Trainer, adam, count, digest, glorot_uniform, keras_batch_norm
 
 LATENT = 100
 LEARNING_RATE = 2e-4
@@ -40,7 +40,7 @@ class Generator(nn.Module):
             nn.ReLU(),
             SameConv(64, 1),
         )
-        self.apply(_glorot_uniform)
+        self.apply(glorot_uniform)
 
     def forward(self, latent: Tensor) -> Tensor:
         maps = torch.relu(self.dense(latent)).view(-1, 128, 7, 7)
@@ -67,7 +67,7 @@ class Discriminator(nn.Module):
             *_leaky_dropout(),
         )
         self.head = nn.Linear(4 * 4 * 256, 1)
-        self.apply(_glorot_uniform)
+        self.apply(glorot_uniform)
 
     def forward(self, images: Tensor) -> Tensor:
         logits: Tensor = self.head(self.body(images).flatten(1))
@@ -76,13 +76,6 @@ class Discriminator(nn.Module):
 
 def _leaky_dropout() -> tuple[nn.Module, nn.Module]:
     return nn.LeakyReLU(0.2), nn.Dropout(0.25)
-
-
-def _glorot_uniform(module: nn.Module) -> None:
-    if isinstance(module, nn.Conv2d | nn.Linear):
-        nn.init.xavier_uniform_(module.weight)
-        if module.bias is not None:
-            nn.init.zeros_(module.bias)
 
 
 class Session:
@@ -131,8 +124,9 @@ class Session:
         return loss.detach()
 
     def _fool(self, latent: Tensor) -> None:
-        with self._trainer.autocast():
-            loss = _cross_entropy(self.discriminator(self.generator(latent)), 1.0)
+        with self._trainer.autocast(), self._trainer.passing(self.discriminator):
+            images = self.generator(latent)
+            loss = _cross_entropy(self.discriminator(images), 1.0)
         self._trainer.update(loss, self._generator_adam)
 
     def digest(self) -> str:

@@ -11,7 +11,7 @@ class Recipe:
 
     def prepare(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """uint8 ``(n, 28, 28, 1)`` → float32 in [-1, 1]."""
-        scaled = np.divide(images, np.float32(127.5), dtype=np.float32)
+        scaled: NDArray[np.float32] = np.divide(images, np.float32(127.5), dtype=np.float32)
         scaled -= 1
         return scaled
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from harness.runtime.interfaces import Batch, ModelFacts, RunContext, StepOutcome
-from harness.workloads.training_torch import SameConv, Trainer, adam, count, digest, keras_batch_norm
+from harness.runtime.interfaces import RunContext
+from harness.workloads.classifier_torch import Classifier
+from harness.workloads.training_torch import SameConv, adam, keras_batch_norm
 
 CLASSES = 10
 BLOCKS = 3
@@ -73,43 +74,20 @@ def _he_normal(module: nn.Module) -> None:
             nn.init.zeros_(module.bias)
 
 
-class Session:
+class Session(Classifier):
     """ResNet20 in training on one rank."""
 
     def __init__(self, context: RunContext):
-        self._trainer = Trainer(context)
-        self.model = self._trainer.place(ResNet20())
+        super().__init__(context, "resnet20_v1", ResNet20(), _adam)
         self._kernels = [m.weight for m in self.model.modules() if isinstance(m, nn.Conv2d)]
-        kernels = {id(k) for k in self._kernels}
-        rest = [p for p in self.model.parameters() if id(p) not in kernels]
-        # the gradient of L2 × |w|² is 2 × L2 × w, which is what weight_decay adds
-        groups = [{"params": self._kernels, "weight_decay": 2 * L2}, {"params": rest}]
-        self._optimizer = adam(groups, self._trainer.device, lr=LEARNING_RATE)
 
-    def facts(self) -> ModelFacts:
-        parameters, trainable = count([self.model])
-        return ModelFacts("resnet20_v1", parameters, trainable)
+    def penalty(self) -> Tensor:
+        return L2 * nn.utils.get_total_norm(self._kernels).square()
 
-    def to_device(self, batch: Batch) -> Batch:
-        images, labels = batch.data
-        data = self._trainer.images(images), labels.to(self._trainer.device, non_blocking=True)
-        self._trainer.synchronize()
-        return Batch(data, batch.samples)
 
-    def step(self, batch: Batch) -> StepOutcome:
-        images, labels = batch.data
-        trainer = self._trainer
-        trainer.exchange_s = 0.0
-        with torch.no_grad():
-            penalty = L2 * nn.utils.get_total_norm(self._kernels).square()
-        with trainer.autocast():
-            loss = nn.functional.cross_entropy(self.model(images).float(), labels)
-        trainer.update(loss, self._optimizer)
-        trainer.synchronize()
-        return StepOutcome(float(loss.detach() + penalty), trainer.exchange_s)
-
-    def digest(self) -> str:
-        return digest([self.model])
-
-    def close(self) -> None:
-        """Nothing is held beyond the process."""
+def _adam(model: nn.Module, device: torch.device) -> torch.optim.Adam:
+    kernels = [m.weight for m in model.modules() if isinstance(m, nn.Conv2d)]
+    known = {id(k) for k in kernels}
+    rest = [p for p in model.parameters() if id(p) not in known]
+    # the gradient of L2 × |w|² is 2 × L2 × w, which is what weight_decay adds
+    return adam([{"params": kernels, "weight_decay": 2 * L2}, {"params": rest}], device, lr=LEARNING_RATE)

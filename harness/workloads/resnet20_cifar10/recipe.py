@@ -20,7 +20,7 @@ class Recipe:
 
     def prepare(self, images: NDArray[np.uint8]) -> Floats:
         """uint8 ``(n, h, w, c)`` → float32, /255 minus the mean over n."""
-        scaled = np.divide(images, np.float32(255), dtype=np.float32)
+        scaled: Floats = np.divide(images, np.float32(255), dtype=np.float32)
         scaled -= scaled.mean(axis=0, dtype=np.float64).astype(np.float32)
         return scaled
 
@@ -29,7 +29,8 @@ class Recipe:
         count, height, width, _ = images.shape
         down = random.uniform(-SHIFT, SHIFT, count) * height
         right = random.uniform(-SHIFT, SHIFT, count) * width
-        return shift_and_flip(images, down, right, random.random(count) < 0.5)
+        flip = np.less(random.random(count), 0.5)
+        return shift_and_flip(images, down, right, flip)
 
 
 def shift_and_flip(
@@ -52,7 +53,8 @@ def _interpolate(images: Floats, places: NDArray[np.float64]) -> Floats:
     high = np.minimum(low + 1, last)
     share = (places - low).astype(np.float32)[:, :, None, None]
     image = np.arange(len(images))[:, None]
-    below, above = images[image, low], images[image, high]
+    below: Floats = images[image, low]
+    above: Floats = images[image, high]
     above -= below
     above *= share
     above += below

@@ -1,0 +1,60 @@
+"""Started under mpirun by test_two_ranks: each rank trains a few steps of every case and leaves ``rank<r>.npz``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from frameworks_support import Maker, prepare_feed
+
+STEPS = 3
+CASES = {"plain": "resnet20_cifar10", "dcgan_mnist": "dcgan_mnist", "resnet20_cifar10": "resnet20_cifar10"}
+
+
+def train(framework: str, case: str, batch_size: int, **place: Any) -> dict[str, Any]:
+    """Digest, losses and exchange times of a few steps, and of ``plain`` the parameters.
+
+    plain: no augmentation, and batch normalisation in inference mode, so that samples do not influence one another.
+    """
+    maker, plain = Maker(), case == "plain"
+    context = maker.context(CASES[case], framework, batch_size=batch_size, **place)
+    session = maker.session(context)
+    if plain:
+        freeze_normalisation(session.model)
+    batch = prepare_feed(context, augment=not plain)
+    outcomes = [session.step(session.to_device(batch(i))) for i in range(STEPS)]
+    arrays = {f"p{i}": p for i, p in enumerate(parameters(session.model))} if plain else {}
+    losses, exchange_s = [o.loss for o in outcomes], [o.exchange_s for o in outcomes]
+    return {"digest": session.digest(), "losses": losses, "exchange_s": exchange_s, **arrays}
+
+
+def freeze_normalisation(model: Any) -> None:
+    if hasattr(model, "eval"):
+        model.eval()
+    for layer in getattr(model, "layers", []):
+        if layer.__class__.__name__ == "BatchNormalization":
+            layer.trainable = False  # Keras then normalises by the running averages, also in training
+
+
+def parameters(model: Any) -> list[np.ndarray]:
+    if hasattr(model, "parameters"):
+        return [p.detach().numpy() for p in model.parameters()]
+    return [v.numpy() for v in model.variables if v.dtype == "float32"]
+
+
+def main(framework: str, directory: str) -> None:
+    from mpi4py import MPI
+
+    from harness.comm.mpi4py_exchange import MpiExchange
+
+    rank, world = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
+    exchange = MpiExchange(MPI, np)
+    results = {case: train(framework, case, 8, exchange=exchange, rank=rank, world=world) for case in CASES}
+    flat = {f"{case}/{name}": value for case, found in results.items() for name, value in found.items()}
+    np.savez(Path(directory) / f"rank{rank}.npz", **flat)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
