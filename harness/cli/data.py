@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.data_copies import convert, fetch, stage
+from harness.cli.data_options import directory_of, place_options, report, workers_option
+
 if TYPE_CHECKING:
-    from harness.datasets.manifest import Manifest, Request
+    from harness.datasets.manifest import Request
 
 EPILOG = """\b
 Examples:
@@ -29,32 +32,7 @@ class PlainGroup(click.Group):
 
 @click.group(cls=PlainGroup, epilog=EPILOG)
 def data() -> None:
-    """Make, verify and describe data sets."""
-
-
-def _place_options(command: Any) -> Any:
-    """--to, --storage and --cluster: where a data set lies."""
-    for option in (
-        click.option("--cluster", default="local", show_default=True, help="Cluster file or name, for --storage."),
-        click.option("--storage", default="hpctmp", show_default=True, help="Storage of the cluster to use."),
-        click.option("--to", type=click.Path(path_type=Path), help="Directory of the set itself, instead."),
-    ):
-        command = option(command)
-    return command
-
-
-def _workers_option(command: Any) -> Any:
-    kind = click.IntRange(min=1)
-    return click.option("--workers", type=kind, help="Processes  [default: one for each usable CPU]")(command)
-
-
-def _directory(name: str, to: Path | None, storage: str, cluster: str) -> Path:
-    """The directory of data set ``name``: ``to``, or its place under a cluster's storage."""
-    if to is not None:
-        return to
-    from harness.cli.data_place import directory
-
-    return directory(name, storage, cluster, Path.cwd())
+    """Make, fetch, verify, convert, stage and describe data sets."""
 
 
 MAKE_EPILOG = """\b
@@ -64,16 +42,16 @@ Examples:
 """
 
 
-@data.command(epilog=MAKE_EPILOG)
+@data.command(epilog=MAKE_EPILOG, short_help="Make a data set in its true on-disk format.")
 @click.argument("form", metavar="FORMAT")
 @click.option("--origin", default="synthetic", show_default=True, help="synthetic; digits (mnist); photos (cifar10).")
-@_place_options
+@place_options
 @click.option("--seed", default=0, show_default=True, help="Equal seeds give equal files.")
 @click.option("--train", type=int, help="Training samples  [default: as published; 512 to 6400 of the large sets]")
 @click.option("--test", type=int, help="Test samples  [default: as published; 128 to 640 of the large sets]")
 @click.option("--classes", type=int, help="Classes of imagenet, 1 to 1000  [default: 100]")
 @click.option("--layout", type=click.Choice(["python", "binary"]), help="CIFAR-10's batches  [default: python]")
-@_workers_option
+@workers_option
 @click.option("--force", is_flag=True, help="Replace a made set that is already there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest's facts as JSON.")
 def make(
@@ -104,14 +82,14 @@ def make(
     from harness.datasets.parts import usable_cpus
 
     request = _request(form, origin, seed, train, test, classes, layout)
-    path = _directory(request.name, to, storage, cluster)
+    path = directory_of(request.name, to, storage, cluster)
     if not force and (found := is_made(path, request)):
-        _report(path, found, "already there", as_json)
+        report(path, found, "already there", as_json)
         return
     started_s = time.monotonic()
     with bar(f"making {request.name}") as progress:
         manifest = make_set(path, request, force, workers or usable_cpus(), progress)
-    _report(path, manifest, f"made in {time.monotonic() - started_s:.1f} s", as_json)
+    report(path, manifest, f"made in {time.monotonic() - started_s:.1f} s", as_json)
 
 
 def _request(
@@ -145,20 +123,6 @@ def _request(
     return Request(format=form, origin=origin, seed=seed, counts=counts, options=options)
 
 
-def _report(path: Path, manifest: Manifest, what: str, as_json: bool) -> None:
-    from harness.units import format_bytes
-
-    request = manifest.request
-    if as_json:
-        facts = {"path": str(path), "name": request.name, "bytes": manifest.total_bytes}
-        facts["files"] = manifest.total_files
-        click.echo(json.dumps(facts | request.model_dump()))
-        return
-    counts = ", ".join(f"{count:,} {split}" for split, count in request.counts.items())
-    size = format_bytes(manifest.total_bytes)
-    click.echo(f"{request.name}: {what}: {counts}; {manifest.total_files:,} files, {size} in {path}")
-
-
 VERIFY_EPILOG = """\b
 Examples:
   harness data verify digits:mnist
@@ -166,9 +130,9 @@ Examples:
 """
 
 
-@data.command(epilog=VERIFY_EPILOG)
+@data.command(epilog=VERIFY_EPILOG, short_help="Check every file against its checksum.")
 @click.argument("what", metavar="NAME|DIRECTORY")
-@_place_options
+@place_options
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 @click.pass_context
 def verify(ctx: click.Context, what: str, to: Path | None, storage: str, cluster: str, as_json: bool) -> None:
@@ -179,7 +143,7 @@ def verify(ctx: click.Context, what: str, to: Path | None, storage: str, cluster
     from harness.datasets.verify import OK
     from harness.datasets.verify import verify as verify_set
 
-    path = Path(what) if Path(what).is_dir() and to is None else _directory(what, to, storage, cluster)
+    path = Path(what) if Path(what).is_dir() and to is None else directory_of(what, to, storage, cluster)
     name, checks = verify_set(path)
     verdicts = []
     for check in checks:
@@ -202,7 +166,7 @@ Examples:
 """
 
 
-@data.command(epilog=DESCRIBE_EPILOG)
+@data.command(epilog=DESCRIBE_EPILOG, short_help="Say what each data set is and how to get it.")
 @click.argument("form", metavar="[FORMAT]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the descriptions as JSON.")
 def describe(form: str | None, as_json: bool) -> None:
@@ -217,46 +181,5 @@ def describe(form: str | None, as_json: bool) -> None:
         click.echo("\n\n".join(as_text(spec) for spec in specs))
 
 
-FETCH_EPILOG = """\b
-Examples:
-  harness data fetch mnist
-  harness data fetch cifar10 --to /scratch/me/cifar10
-"""
-
-
-@data.command(epilog=FETCH_EPILOG)
-@click.argument("form", metavar="mnist|cifar10|caltech256")
-@_place_options
-@click.option(
-    "--mirrors",
-    type=click.Path(path_type=Path),
-    default=Path("configs/mirrors.yml"),
-    show_default=True,
-    help="YAML list of the files, their checksums and mirrors.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest's facts as JSON.")
-def fetch(form: str, to: Path | None, storage: str, cluster: str, mirrors: Path, as_json: bool) -> None:
-    """Download a published data set, on a machine with network; a set that is already there is left alone.
-
-    Transfers are resumed and every file is checked by its MD5. Exit codes: 0 there, 2 bad input or no mirror gave it.
-    """
-    from harness.catalog import DATASETS, lookup
-    from harness.cli.parts_progress import bar
-    from harness.config.mirror_file import load_mirrors
-    from harness.datasets.fetch import fetch as fetch_set
-    from harness.datasets.fetch import is_fetched
-    from harness.datasets.published import HOW_TO_GET
-    from harness.errors import UserError
-
-    lookup(DATASETS, form, "data set format")
-    sources = load_mirrors(mirrors)
-    if form not in sources:
-        raise UserError(f"{mirrors} names no mirror of {form}. {form}: {HOW_TO_GET[form]}")
-    path = _directory(form, to, storage, cluster)
-    if found := is_fetched(path, form):
-        _report(path, found, "already there", as_json)
-        return
-    started_s = time.monotonic()
-    with bar(f"fetching {form}") as progress:
-        manifest = fetch_set(path, form, sources[form], progress)
-    _report(path, manifest, f"fetched in {time.monotonic() - started_s:.1f} s", as_json)
+for command in (fetch, convert, stage):
+    data.add_command(command)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.datasets.filesets import FileDataset, ImageFiles, class_folders, scan_classes
-from harness.datasets.manifest import origin_of
+from harness.datasets.filesets import FileDataset, ImageFiles, assemble, class_folders, scan_classes
 from harness.errors import UserError
 
 FORMAT = "caltech256"
@@ -26,7 +25,5 @@ def read(path: Path) -> FileDataset:
     files, labels, skipped = scan_classes(path, FOLDER, classes, (".jpg",))
     if not files:
         raise UserError(f"{path / FOLDER}: holds no .jpg file; see: harness data describe caltech256")
-    origin = origin_of(path)
-    name = FORMAT if origin == "real" else f"{origin}:{FORMAT}"
     none = ImageFiles(path, (), np.empty(0, np.int64))
-    return FileDataset(name, FORMAT, origin, classes, ImageFiles(path, files, labels), none, skipped)
+    return assemble(path, FORMAT, classes, ImageFiles(path, files, labels), none, skipped)

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.datasets.filesets import FileDataset, ImageFiles
-from harness.datasets.manifest import origin_of
+from harness.datasets.filesets import FileDataset, ImageFiles, assemble
 from harness.errors import UserError
 
 FORMAT = "chestxray14"
@@ -56,17 +55,9 @@ def read(path: Path) -> FileDataset:
     skipped = tuple(sorted(f"{IMAGES}/{name}" for name in present if name not in flags))
     test_names = _listed(path / TEST_LIST)
     images = sorted(present & flags.keys())
-    origin = origin_of(path)
-    name = FORMAT if origin == "real" else f"{origin}:{FORMAT}"
-    return FileDataset(
-        name,
-        FORMAT,
-        origin,
-        tuple(FINDINGS),
-        _split(path, [image for image in images if image not in test_names], flags),
-        _split(path, [image for image in images if image in test_names], flags),
-        skipped,
-    )
+    train = _split(path, [image for image in images if image not in test_names], flags)
+    test = _split(path, [image for image in images if image in test_names], flags)
+    return assemble(path, FORMAT, tuple(FINDINGS), train, test, skipped)
 
 
 def _split(path: Path, names: list[str], flags: dict[str, list[int]]) -> ImageFiles:

@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from harness.datasets.manifest import origin_of
+from harness.datasets.published import COUNTS
+
 
 @dataclass(frozen=True)
 class ImageFiles:
@@ -28,9 +31,10 @@ class ImageFiles:
 
 @dataclass(frozen=True)
 class FileDataset:
-    """A whole set. ``origin`` is what its manifest says; ``unknown`` without one (such trees have no checksums).
+    """A whole set. ``origin`` is what its manifest says.
 
-    ``skipped``: files that stand among the images and are none. ``bytes`` and pixels are not known here.
+    Such trees have no published checksums: without a manifest one with exactly the published numbers of images is
+    taken for ``real``, any other is ``unknown``. ``skipped``: files that stand among the images and are none.
     """
 
     name: str
@@ -40,6 +44,18 @@ class FileDataset:
     train: ImageFiles
     test: ImageFiles
     skipped: tuple[str, ...]
+
+
+def assemble(
+    path: Path, form: str, classes: tuple[str, ...], train: ImageFiles, test: ImageFiles, skipped: tuple[str, ...]
+) -> FileDataset:
+    """A :class:`FileDataset` named as sweeps name it."""
+    origin = origin_of(path)
+    counts = {"train": len(train), "test": len(test)}
+    if origin == "unknown" and {split: n for split, n in counts.items() if n} == COUNTS[form]:
+        origin = "real"
+    name = form if origin == "real" else f"{origin}:{form}"
+    return FileDataset(name, form, origin, classes, train, test, skipped)
 
 
 def scan_classes(

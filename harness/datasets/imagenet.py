@@ -14,8 +14,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from harness.datasets.filesets import FileDataset, ImageFiles, class_folders, scan_classes
-from harness.datasets.manifest import origin_of
+from harness.datasets.filesets import FileDataset, ImageFiles, assemble, class_folders, scan_classes
 from harness.errors import UserError
 
 FORMAT = "imagenet"
@@ -50,11 +49,8 @@ def read(path: Path) -> FileDataset:
     files, labels, skipped = scan_classes(path, f"{DATA}/train", classes, _SUFFIXES)
     if not files:
         raise UserError(f"{train_folder}: holds no .JPEG file; see: harness data describe imagenet")
-    origin = origin_of(path)
-    name = FORMAT if origin == "real" else f"{origin}:{FORMAT}"
-    return FileDataset(
-        name, FORMAT, origin, classes, ImageFiles(path, files, labels), _validation(path, classes), skipped
-    )
+    train = ImageFiles(path, files, labels)
+    return assemble(path, FORMAT, classes, train, _validation(path, classes), skipped)
 
 
 def annotation_of(file: str) -> str:

@@ -35,7 +35,8 @@ _LIBRARIES = ("numpy", "pillow", "scikit-learn", "scikit-image")
 
 def is_made(path: Path, request: Request) -> Manifest | None:
     """The manifest of a whole set in ``path`` that answers ``request``, its files there with their sizes."""
-    if not (path / MANIFEST).exists() or manifest.missing(path, request.name):
+    encoding = str(request.options.get("encoding", "native"))
+    if not (path / MANIFEST).exists() or manifest.missing(path, request.name, encoding):
         return None
     found = manifest.read_manifest(path)
     return found if found.request == request else None

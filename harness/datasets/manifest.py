@@ -50,17 +50,22 @@ class Request(Frozen):
 
 
 class Conversion(Frozen):
-    """What a conversion cost. ``work_s`` adds the seconds of all workers, ``wall_s`` is this run's elapsed time."""
+    """What a conversion cost, and how many samples each shard holds.
+
+    ``work_s`` adds the seconds of all workers; ``wall_s`` is the elapsed time of the run that ended it, which for a
+    resumed one is not the whole. ``skipped`` counts images that could not be decoded.
+    """
 
     source: str
-    source_manifest_sha256: str
     source_bytes: int
     bytes: int
     samples: int
+    skipped: int
     workers: int
     work_s: float
     wall_s: float
     resumed: bool
+    shards: dict[str, int] = Field(default_factory=dict, description="shard → samples; empty for a tree of files")
 
 
 class Manifest(Frozen):
@@ -172,8 +177,11 @@ def _is_published(name: str, digest: Digest) -> bool:
 
 def remake_hint(path: Path, manifest: Manifest) -> str:
     request = manifest.request
+    if manifest.conversion is not None:
+        source, encoding = shlex.quote(manifest.conversion.source), request.options.get("encoding")
+        return f"harness data convert {source} --encoding {encoding} --to {shlex.quote(str(path))} --force"
     if request.origin == "real":
-        return f"fetch it again: harness data fetch {request.format} --to {shlex.quote(str(path))} --force"
+        return f"remove it and fetch it again: harness data fetch {request.format} --to {shlex.quote(str(path))}"
     return f"make it again: {make_command(path, request.name)} --force"
 
 
@@ -183,31 +191,43 @@ def make_command(path: Path, name: str) -> str:
     return f"harness data make {form} --origin {origin} --to {shlex.quote(str(path))}"
 
 
-def missing(path: Path, name: str) -> str | None:
+def missing(path: Path, name: str, encoding: str = "native") -> str | None:
     """Why data set ``name`` is not usable in directory ``path``, and the command that makes it; None: it is there.
 
     Cheap: names and sizes only, no checksums.
     """
     origin, form = split_dataset(name)
     spec = lookup(DATASETS, form, "data set format")
+    if (path / MANIFEST).exists():
+        return _missing_by_manifest(path, name, encoding)
     if origin not in spec.origins:
         valid = ", ".join(form if o == "real" else f"{o}:{form}" for o in spec.origins)
         return f"data set {name!r}: {form} has no origin {origin!r}; valid: {valid}"
-    if (path / MANIFEST).exists():
-        return _missing_by_manifest(path, name)
+    if encoding != "native":
+        return f"{name} as {encoding} is not in {path}; make it: {_convert_command(path, name, encoding)}"
     if origin == "real":
         return None if published.find_layout(path, form) else _how_to_get(path, name)
     half = " (only a half-made one)" if (path / PARTIAL).exists() else ""
     return f"data set {name} is not in {path}{half}; make it: {make_command(path, name)}"
 
 
-def _missing_by_manifest(path: Path, name: str) -> str | None:
+def _convert_command(path: Path, name: str, encoding: str) -> str:
+    source = path.with_name(dataset_directory(name))
+    return f"harness data convert {shlex.quote(str(source))} --encoding {encoding} --to {shlex.quote(str(path))}"
+
+
+def _missing_by_manifest(path: Path, name: str, encoding: str) -> str | None:
     try:
         manifest = read_manifest(path)
     except UserError as error:
         return str(error)
-    if manifest.request.name != name:
-        return f"{path} holds {manifest.request.name}, not {name}; write that name in the sweep, or clear the directory"
+    request = manifest.request
+    stored = str(request.options.get("encoding", "native"))
+    if stored != encoding:
+        return f"{path} holds {request.name} as {stored}, not as {encoding}; {_convert_command(path, name, encoding)}"
+    # what was converted from files that nothing vouches for passes as real here; results still say unknown
+    if request.name not in (name, f"unknown:{name}"):
+        return f"{path} holds {request.name}, not {name}; write that name in the sweep, or clear the directory"
     for file, facts in manifest.files.items():
         entry = path / file
         if not entry.is_file() or entry.stat().st_size != facts.bytes:

@@ -25,11 +25,12 @@ Part = TypeVar("Part")
 
 
 class Produced(NamedTuple):
-    """A file that a part made: its path relative to the set, size and MD5."""
+    """A file that a part made: its path relative to the set, size, MD5, and the samples in it where it is a shard."""
 
     file: str
     bytes: int
     md5: str
+    samples: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ def _still_there(root: Path, record: dict[str, object]) -> bool:
     files = record.get("files")
     if not isinstance(files, list) or "part" not in record:
         return False
-    return all((root / name).is_file() and (root / name).stat().st_size == size for name, size, _ in files)
+    made = [Produced(*file) for file in files]
+    return all((root / file.file).is_file() and (root / file.file).stat().st_size == file.bytes for file in made)
 
 
 def _results(

@@ -1,0 +1,1 @@
+"""Converting a data set into another encoding: one file for each, cut into shards by size."""
