@@ -58,5 +58,5 @@ def _of_point(cluster: Cluster, point: PlannedPoint) -> Iterator[str]:
             yield f"{name} is not installed in {Path(sys.executable).parent.parent}: {remedy}"
     if point.axes.dataset is not None:
         place = os.path.expandvars(point.placement.stage_from or point.placement.data_path)
-        if problem := missing(Path(place), point.axes.dataset):
+        if problem := missing(Path(place), point.axes.dataset, point.axes.encoding):
             yield problem

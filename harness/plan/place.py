@@ -83,14 +83,16 @@ def _placement(axes: Axes, site: Site) -> Placement:
         gpus_per_node=axes.gpus_per_rank * axes.ranks_per_node,
         memory_bytes=site.asked_memory_bytes(axes),
         walltime_s=site.asked_walltime_s,
-        data_path=_data_path(storage.path, axes.dataset),
+        data_path=_data_path(storage.path, axes),
         data_scope=storage.scope,
-        stage_from=_data_path(source.path, axes.dataset) if source and axes.dataset else None,
+        stage_from=_data_path(source.path, axes) if source and axes.dataset else None,
     )
 
 
-def _data_path(storage_path: str, dataset: str | None) -> str:
-    return f"{storage_path.rstrip('/')}/{dataset_directory(dataset)}" if dataset else storage_path
+def _data_path(storage_path: str, axes: Axes) -> str:
+    if not axes.dataset:
+        return storage_path
+    return f"{storage_path.rstrip('/')}/{dataset_directory(axes.dataset, axes.encoding)}"
 
 
 def _size(axes: Axes, site: Site) -> Iterator[Reason]:
