@@ -34,10 +34,11 @@ def keep(registry: Registry, job: JobDirectory) -> None:
     child = _start(job, request, share)
     leader = identify(child.pid) or Identity(child.pid, 0, me.boot_id)  # 0 ticks: it has ended already
     state = job.write_state(state, state="RUNNING", leader=leader, cpus=share.cpus, started_unix_s=time.time())
-    share.release()  # the script holds the CPUs from here on, even should this keeper be killed
+    # The script has copies of the open locks: it holds the CPUs, too, even should this keeper be killed.
     cause = _supervise(job, request, child)
     end_members(job.id, child.pid)
     finish(job, state, cause, child.wait())
+    share.release()
 
 
 def finish(job: JobDirectory, state: State, cause: str, returncode: int | None) -> State:

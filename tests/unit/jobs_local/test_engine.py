@@ -83,7 +83,6 @@ def test_jobs_side_by_side_never_share_a_core(registry: Registry, tmp_path: Path
         for other in states[n + 1 :]:
             if one.started_unix_s < other.ended_unix_s and other.started_unix_s < one.ended_unix_s:
                 assert not set(one.cpus) & set(other.cpus)
-    assert any(a.started_unix_s < b.started_unix_s < a.ended_unix_s for a in states for b in states), "none overlapped"
 
 
 @two_cpus
@@ -92,16 +91,16 @@ def test_an_exclusive_job_is_alone_and_is_not_overtaken(registry: Registry, tmp_
     alone = queue(registry, tmp_path / "2", "sleep 0.3", exclusive="true")
     late = queue(registry, tmp_path / "3", "true")
     one, two, three = (wait_for(lambda job=job: ended(job)) for job in (first, alone, late))
-    assert one.ended_unix_s <= two.started_unix_s + 0.2 and two.ended_unix_s <= three.started_unix_s + 0.2
+    assert one.ended_unix_s <= two.started_unix_s and two.ended_unix_s <= three.started_unix_s
     assert one.started_unix_s < two.started_unix_s < three.started_unix_s
 
 
-def test_memory_is_not_lent_twice(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_not_lent_twice(registry: Registry, tmp_path: Path) -> None:
     total = engine.available_memory_bytes()
     big = queue(registry, tmp_path / "1", "sleep 0.5", memory_bytes=int(total * 0.7))
     other = queue(registry, tmp_path / "2", "true", memory_bytes=int(total * 0.7))
     one, two = wait_for(lambda: ended(big)), wait_for(lambda: ended(other))
-    assert two.started_unix_s >= one.ended_unix_s - 0.2
+    assert two.started_unix_s >= one.ended_unix_s
 
 
 @pytest.mark.parametrize(
@@ -149,7 +148,9 @@ def test_a_script_that_ignores_term_is_killed(
 ) -> None:
     """In this process, for the grace is shortened."""
     monkeypatch.setattr(keeper, "GRACE_S", 0.5)
-    child = subprocess.Popen(["bash", "-c", "trap '' TERM; while :; do sleep 0.1; done"], start_new_session=True)
+    body = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
+    child = subprocess.Popen(["bash", "-c", body], start_new_session=True, stdout=subprocess.PIPE)
+    assert child.stdout is not None and child.stdout.readline() == b"ready\n"
     keeper._stop(child.pid)
     keeper.end_members("no-such-job", child.pid)
     assert child.wait(timeout=5) == -signal.SIGKILL
