@@ -68,15 +68,19 @@ def point_results(table: pd.DataFrame) -> list[PointResult]:
     return sorted(results, key=lambda result: sort_key(result.axes.values()))
 
 
-def differing_conditions(groups: Sequence[pd.DataFrame]) -> list[str]:
-    """Must-match columns in which groups of runs of one point differ."""
+def differing_conditions(groups: Sequence[pd.DataFrame]) -> dict[str, list[str]]:
+    """Must-match columns in which groups of runs of one point differ, with their values."""
     if len(groups) < 2:
-        return []
+        return {}
     merged = pd.concat(groups)
-    return [name for name in MUST_MATCH if merged[name].nunique(dropna=False) > 1]
+    return {
+        name: sorted({str(plain(value)) for value in merged[name]})
+        for name in MUST_MATCH
+        if merged[name].nunique(dropna=False) > 1
+    }
 
 
-def _result(runs: pd.DataFrame, group: pd.DataFrame, variant: int, differing: list[str]) -> PointResult:
+def _result(runs: pd.DataFrame, group: pd.DataFrame, variant: int, differing: Mapping[str, list[str]]) -> PointResult:
     first = (group if len(group) else runs).iloc[0]
     names = [column.name for column in AXIS_COLUMNS] + [n for n in runs.columns if n.startswith("options.")]
     rates = [float(value) for value in group["images_per_s"]]
@@ -113,12 +117,11 @@ def _run_findings(runs: pd.DataFrame) -> list[Finding]:
     return findings.unique([finding for text in runs["findings"] for finding in findings.parse(text)])
 
 
-def _point_findings(group: pd.DataFrame, differing: list[str], spread: float) -> list[Finding]:
+def _point_findings(group: pd.DataFrame, differing: Mapping[str, list[str]], spread: float) -> list[Finding]:
     found = []
     if differing:
-        evidence = {name: sorted({str(plain(v)) for v in group[name]}) for name in differing}
         advice = "Runs under different conditions are shown apart; `harness run --fresh` measures all of them anew."
-        found.append(findings.make("provenance_differs", advice, **evidence))
+        found.append(findings.make("provenance_differs", advice, **differing))
     if len(group) == 1:
         found.append(findings.make("one_repeat", "Give the sweep `repeats: 3` or more."))
     if spread > findings.SPREAD_LIMIT:

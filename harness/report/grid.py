@@ -15,6 +15,9 @@ from harness.analysis.stats import Estimate
 from harness.model.campaign import Campaign
 from harness.report.numbers import DASH, duration, with_interval
 
+#: Header of the column that may be folded, or be moved below the table.
+REMARKS = "remarks"
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -51,7 +54,7 @@ def points_grid(table: pd.DataFrame, campaign: Campaign) -> Grid:
         columns.append(("speed-up", True, [with_interval(cell) if cell else DASH for cell in cells]))
     columns.append(("runs", False, [runs_text(r, campaign.repeats) for r in results]))
     if any(remarked := [remarks(r) for r in results]):
-        columns.append(("remarks", False, remarked))
+        columns.append((REMARKS, False, remarked))
     rows = tuple(zip(*(cells for _, _, cells in columns), strict=True))
     headers, numeric = tuple(c[0] for c in columns), tuple(c[1] for c in columns)
     return Grid(campaign.name, headers, numeric, rows, _notes(table, campaign, results))

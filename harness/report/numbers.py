@@ -22,9 +22,10 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def _decimals(estimate: Estimate) -> int:
-    """Decimals at which the interval's half-width is at least 2 units of the last digit."""
+    """Decimals at which the interval's half-width is at least 2 units of the last digit, and its low end not 0."""
     half = (estimate.high - estimate.low) / 2
-    return min(max(math.ceil(math.log10(2 / half)), 0), 6)
+    wanted = max(math.ceil(math.log10(2 / half)), math.ceil(-math.log10(estimate.low)))
+    return min(max(wanted, 0), 6)
 
 
 def exact(estimate: Estimate) -> bool:

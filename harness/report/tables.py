@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections import Counter
+from dataclasses import replace
 from typing import Any, Literal
 
 import pandas as pd
@@ -16,7 +17,7 @@ from rich.text import Text
 
 from harness.analysis.points import PointResult, point_results
 from harness.model.campaign import Campaign
-from harness.report.grid import Grid, points_grid
+from harness.report.grid import REMARKS, Grid, points_grid
 
 
 def render_terminal(table: pd.DataFrame, campaign: Campaign, console: Console) -> None:
@@ -27,35 +28,55 @@ def render_terminal(table: pd.DataFrame, campaign: Campaign, console: Console) -
 def print_grid(grid: Grid, console: Console) -> None:
     """Print a grid; texts are taken literally, no markup in a name is interpreted.
 
-    Where the terminal is too narrow, intervals move to a second line before any word is broken.
+    Where the terminal is too narrow, intervals move to a second line and remarks below the table, before any word
+    is broken.
     """
     if not grid.rows:
         console.print(Text(f"{grid.title}: nothing measured yet"))
     else:
-        console.print(_rich_table(grid, str, console.width))
+        if _width(grid) > console.width:
+            grid = _without_remarks(replace(grid, rows=tuple(tuple(map(_two_lines, row)) for row in grid.rows)))
+        console.print(Text(grid.title, style="bold"), soft_wrap=True)
+        console.print(_rich_table(grid))
     for note in grid.notes:
         console.print(Text(note, style="dim"), soft_wrap=True)
+    console.print()
 
 
-def _rich_table(grid: Grid, shape: Callable[[str], str], width: int) -> Table:
-    columns = [[shape(row[number]) for row in grid.rows] for number in range(len(grid.headers))]
-    least = [_least_width(header, cells) for header, cells in zip(grid.headers, columns, strict=True)]
-    if sum(least) + 2 * len(least) > width and shape is not _two_lines:
-        return _rich_table(grid, _two_lines, width)
-    shown = Table(
-        title=Text(grid.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1, 0, 0)
-    )
-    for header, numeric, longest in zip(grid.headers, grid.numeric, least, strict=True):
+def _rich_table(grid: Grid) -> Table:
+    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for header, numeric, width in zip(grid.headers, grid.numeric, _widths(grid), strict=True):
         side: Literal["left", "right"] = "right" if numeric else "left"
-        shown.add_column(Text(header), justify=side, overflow="fold", min_width=longest, max_width=_MOST_WIDTH)
-    for row in zip(*columns, strict=True):
+        shown.add_column(Text(header), justify=side, overflow="fold", min_width=width, max_width=_MOST_WIDTH)
+    for row in grid.rows:
         shown.add_row(*(Text(cell) for cell in row))
     return shown
 
 
+def _without_remarks(grid: Grid) -> Grid:
+    """Remarks, the last column, as a mark in the column before, and a note that says what they are."""
+    if REMARKS not in grid.headers:
+        return grid
+    place = grid.headers.index(REMARKS)
+    counts = Counter(remark for row in grid.rows for remark in row[place].split(", ") if remark)
+    told = ", ".join(f"{remark} ({n})" if n > 1 else remark for remark, n in counts.most_common())
+    rows = tuple((*row[: place - 1], row[place - 1] + (" *" if row[place] else "")) for row in grid.rows)
+    notes = (f"* {told}; see `harness check`.", *grid.notes)
+    return replace(grid, headers=grid.headers[:place], numeric=grid.numeric[:place], rows=rows, notes=notes)
+
+
+def _width(grid: Grid) -> int:
+    return sum(_widths(grid)) + 2 * len(grid.headers)
+
+
+def _widths(grid: Grid) -> list[int]:
+    columns = [[row[number] for row in grid.rows] for number in range(len(grid.headers))]
+    return [_least_width(header, cells) for header, cells in zip(grid.headers, columns, strict=True)]
+
+
 def _least_width(header: str, cells: list[str]) -> int:
     """The width below which a column is hard to read: its longest line, but remarks may be folded at words."""
-    lines = [line for cell in cells for line in (cell.split() if header == "remarks" else cell.split("\n"))]
+    lines = [line for cell in cells for line in (cell.split() if header == REMARKS else cell.split("\n"))]
     return min(max(map(cell_len, [*lines, *header.split()])), _MOST_WIDTH)
 
 

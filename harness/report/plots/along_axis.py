@@ -35,8 +35,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
+    """``steps_timed`` are the numbers of timed steps among its points."""
+
     title: str
     lines: tuple[Line, ...]
+    steps_timed: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -55,15 +58,20 @@ def curves(table: pd.DataFrame, campaign: Campaign, value: Value) -> Curves | st
     if axis is None:
         return "no numeric axis was varied"
     series = series_along(results, campaign.varied, axis)
-    panels: dict[str, list[Line]] = {}
+    panels: dict[str, list[tuple[Series, Line]]] = {}
     for one in series:
         line = _line(one, value)
         if line.x:
-            panels.setdefault(_panel_title(one, series), []).append(line)
+            panels.setdefault(_panel_title(one, series), []).append((one, line))
     if not panels:
         return "no point has such a value yet"
-    labels = dict.fromkeys(line.label for lines in panels.values() for line in lines)
-    return Curves(axis, tuple(Panel(title, tuple(lines)) for title, lines in panels.items()), tuple(labels))
+    labels = dict.fromkeys(line.label for members in panels.values() for _, line in members)
+    return Curves(axis, tuple(_panel(title, members) for title, members in panels.items()), tuple(labels))
+
+
+def _panel(title: str, members: Sequence[tuple[Series, Line]]) -> Panel:
+    steps = {int(step.result.axes["steps_timed"]) for one, _ in members for step in one.steps}
+    return Panel(title, tuple(line for _, line in members), tuple(sorted(steps)))
 
 
 def _panel_keys(series: Series) -> Mapping[str, Any]:
@@ -139,9 +147,20 @@ def draw_all_panels(data: Curves, campaign: Campaign, ylabel: str) -> Figure:
     figure, axes = style.panels(len(data.panels))
     for ax, panel in zip(axes, data.panels, strict=True):
         draw_panel(ax, data, panel)
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(0, _top(panel))
     finish(figure, axes, data, campaign, ylabel)
     return figure
+
+
+def _top(panel: Panel) -> float | None:
+    """The upper end of the y axis; None: as the data have it. A very wide interval must not flatten all others."""
+    highest = max(y for line in panel.lines for y in line.y)
+    widest = max((v for line in panel.lines for v in line.high if math.isfinite(v)), default=highest)
+    return MOST_HEADROOM * highest if widest > MOST_HEADROOM * highest else None
+
+
+#: The y axis ends at this many times the highest value; longer interval bars run out of the panel.
+MOST_HEADROOM = 2.5
 
 
 def finish(figure: Figure, axes: Sequence[Axes], data: Curves, campaign: Campaign, ylabel: str) -> None:
@@ -165,7 +184,7 @@ def _note(data: Curves) -> str:
     if len(data.labels) > style.MOST_NAMED:
         parts = [f"{len(data.labels)} series, named in the table"]
     elif any(math.isfinite(v) for line in lines for v in line.low):
-        parts = ["bars: 95 % interval"]
+        parts = ["bars: 95 % interval" + (", some longer than shown" if any(map(_top, data.panels)) else "")]
     else:
         parts = ["no intervals: too few runs and steps"]
     if any(d for line in lines for d in line.doubtful):

@@ -31,7 +31,7 @@ class Trace:
 
 
 def data(steps: pd.DataFrame, table: pd.DataFrame, campaign: Campaign) -> list[Trace] | str:
-    """The first counting run of each point, at most :data:`MOST_PANELS` of them, or what is missing."""
+    """The first counting run of each point, or what is missing."""
     runs = table[table["counts"].fillna(False).astype(bool)].sort_values(["repeat"])
     runs = runs.drop_duplicates("point_id")
     names = naming_axes(point_results(table), campaign.varied)
@@ -46,7 +46,7 @@ def data(steps: pd.DataFrame, table: pd.DataFrame, campaign: Campaign) -> list[T
             traces.append(_trace(part.sort_values("step"), title))
     if not traces:
         return "no steps were recorded"
-    return traces[:: -(-len(traces) // MOST_PANELS)]
+    return traces
 
 
 def _trace(part: pd.DataFrame, title: str) -> Trace:
@@ -63,11 +63,12 @@ def _trace(part: pd.DataFrame, title: str) -> Trace:
 
 def draw(traces: list[Trace], campaign: Campaign) -> Figure:
     """Step times as dots on a logarithmic scale where the first step dwarfs the rest; the transient is shaded."""
+    everything, traces = traces, style.every(traces, MOST_PANELS)
     figure, axes = style.panels(len(traces), height=2.6)
     for ax, trace in zip(axes, traces, strict=True):
         _draw_trace(ax, trace)
     buffered = any(np.isfinite(trace.occupancy).any() for trace in traces)
-    note = "first repeat, rank 0; grey: left out of the steady window"
+    note = f"{style.of_all(traces, everything)}first repeat, rank 0; grey: left out of the steady window"
     style.note(figure, campaign, note + ("; line: batches ready in the buffer" if buffered else ""))
     return figure
 

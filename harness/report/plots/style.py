@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -48,6 +48,9 @@ RC: Any = {
     "pdf.fonttype": 42,
     "text.parse_math": False,
 }
+
+
+Item = TypeVar("Item")
 
 
 @contextmanager
@@ -104,6 +107,16 @@ def integer_ticks(ax: Axes, values: Sequence[float]) -> None:
         ax.set_xticks([], minor=True)
     if len(unique) == 1:
         ax.set_xlim(unique[0] - 1, unique[0] + 1)
+
+
+def every(items: list[Item], most: int) -> list[Item]:
+    """At most ``most`` of the items, evenly chosen, in their order."""
+    return items[:: -(-len(items) // most)]
+
+
+def of_all(shown: Sequence[Any], everything: Sequence[Any]) -> str:
+    """``12 of 40 points; `` where not all are shown."""
+    return f"{len(shown)} of {len(everything)} points; " if len(shown) < len(everything) else ""
 
 
 def plain_log(axis: Axis) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 from matplotlib.figure import Figure
 
 from harness.model.campaign import Campaign
-from harness.report.plots.along_axis import Curves, curves, draw_all_panels
+from harness.report.plots.along_axis import Curves, Panel, curves, draw_all_panels
 
 NAME = "training-time"
 
@@ -16,14 +18,16 @@ def data(table: pd.DataFrame, campaign: Campaign) -> Curves | str:
     return curves(table, campaign, lambda step: step.result.time)
 
 
-def draw(curves: Curves, campaign: Campaign, steps_timed: str) -> Figure:
-    return draw_all_panels(curves, campaign, f"training time, s ({steps_timed})")
+def draw(curves: Curves, campaign: Campaign) -> Figure:
+    """The numbers of timed steps stand in the panels' titles: times of unlike numbers must not be compared."""
+    panels = tuple(replace(panel, title=f"{panel.title} · {_steps(panel)}") for panel in curves.panels)
+    return draw_all_panels(replace(curves, panels=panels), campaign, "training time, s")
+
+
+def _steps(panel: Panel) -> str:
+    return " or ".join(str(count) for count in panel.steps_timed) + " steps"
 
 
 def figure(table: pd.DataFrame, campaign: Campaign) -> Figure | str:
     found = data(table, campaign)
-    if isinstance(found, str):
-        return found
-    counts = sorted({planned.axes.steps_timed for planned in campaign.points.values()})
-    steps = f"{counts[0]} steps" if len(counts) == 1 else "timed steps"
-    return draw(found, campaign, steps)
+    return found if isinstance(found, str) else draw(found, campaign)

@@ -17,6 +17,8 @@ NAME = "where-time-goes"
 PARTS = ("compute", "exchange", "copy", "wait", "other")
 _COLOURS = {"compute": "#009E73", "exchange": "#56B4E9", "copy": "#E69F00", "wait": "#D55E00", "other": "#bbbbbb"}
 MOST_BARS = 40
+#: Parts narrower than this share of the longest bar in every bar are left out of the legend.
+VISIBLE_SHARE = 0.002
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,7 @@ def data(table: pd.DataFrame, campaign: Campaign) -> list[Bar] | str:
         values = {name: plain(group.iloc[0][name]) for name in names}
         title = label({name: value for name, value in values.items() if value not in (None, "none")})
         found.append((sort_key(values.values()), _bar(group, title)))
-    bars = [bar for _, bar in sorted(found, key=lambda item: item[0])]
-    return bars[:: -(-len(bars) // MOST_BARS)]
+    return [bar for _, bar in sorted(found, key=lambda item: item[0])]
 
 
 def _bar(group: pd.DataFrame, name: str) -> Bar:
@@ -52,20 +53,21 @@ def _bar(group: pd.DataFrame, name: str) -> Bar:
 
 def draw(bars: list[Bar], campaign: Campaign) -> Figure:
     """Horizontal stacked bars, the first point on top."""
+    everything, bars = bars, style.every(bars, MOST_BARS)
     figure = Figure(figsize=(8, 1.4 + 0.38 * len(bars)), layout="constrained")
     ax = figure.subplots()
     position = np.arange(len(bars))[::-1]
     left = np.zeros(len(bars))
     for part in PARTS:
         width = np.array([bar.milliseconds[part] for bar in bars])
-        if width.any():
-            ax.barh(position, width, left=left, color=_COLOURS[part], label=part, height=0.7, edgecolor="white")
+        if width.max() > VISIBLE_SHARE * max(sum(bar.milliseconds.values()) for bar in bars):
+            ax.barh(position, width, left=left, color=_COLOURS[part], label=part, height=0.7)
         left += width
     ax.set_yticks(position, [style.wrapped(bar.label, 48) for bar in bars], fontsize=8.5)
     ax.set_xlabel("mean step time in the steady window, ms")
     ax.grid(axis="y", visible=False)
     figure.legend(loc="outside lower center", ncols=len(PARTS))
-    style.note(figure, campaign, "where a step's time goes, mean over repeats")
+    style.note(figure, campaign, f"{style.of_all(bars, everything)}where a step's time goes, mean over repeats")
     return figure
 
 

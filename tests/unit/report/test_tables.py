@@ -1,0 +1,136 @@
+"""Tables as people and scripts get them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from evidence_support import FakeCampaign, FakeRun
+from rich.console import Console
+
+from harness.analysis.collect import collect
+from harness.analysis.stats import Estimate
+from harness.model.axes import Axes
+from harness.model.campaign import Campaign
+from harness.report import grid, numbers, tables
+
+STEPS = [1.0] + [0.2] * 20
+
+
+@pytest.fixture
+def two_cores(tmp_path: Path) -> tuple[pd.DataFrame, Campaign]:
+    """1 core: 160 images/s, exactly; 2 cores: about 290, one repeat failed."""
+    campaign = FakeCampaign(tmp_path, "cores", repeats=2)
+    for repeat in range(2):
+        campaign.add(Axes(workload="replay", cpu_cores=1, steps_timed=20), FakeRun([STEPS]), repeat=repeat)
+    two = Axes(workload="replay", cpu_cores=2, steps_timed=20)
+    campaign.add(two, FakeRun([[1.0] + [0.11] * 20]), repeat=0)
+    campaign.add(two, FakeRun([[1.0] + [0.11] * 5], exit_code=9), repeat=1)
+    saved = campaign.save()
+    return collect(campaign.layout), saved
+
+
+def printed(table: pd.DataFrame, campaign: Campaign, width: int) -> str:
+    stream = io.StringIO()
+    tables.render_terminal(table, campaign, Console(file=stream, width=width))
+    return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().splitlines())
+
+
+def test_the_terminal_table(two_cores: tuple[pd.DataFrame, Campaign]) -> None:
+    assert printed(*two_cores, width=100) == "\n".join(
+        [
+            "cores",
+            "cpu cores  images/s    time  speed-up  runs    remarks",
+            "─" * 54,
+            "        1     160.0  4.00 s         1  2",
+            "        2     290.9  2.20 s     1.818  1 of 2  FAILED",
+            "Data: synthetic (not the published sets).",
+            "In brackets: 95 % interval. Time: the timed steps alone.",
+            "Intervals of points with one run come from within that run: the spread between runs is unknown.",
+        ]
+    )
+
+
+def test_a_narrow_terminal_breaks_no_word(two_cores: tuple[pd.DataFrame, Campaign]) -> None:
+    text = printed(*two_cores, width=46)
+    assert "* FAILED; see `harness check`." in text
+    assert "1 of 2 *" in text
+    assert "remarks" not in text
+
+
+def test_csv_loads_in_pandas(two_cores: tuple[pd.DataFrame, Campaign]) -> None:
+    read = pd.read_csv(io.StringIO(tables.to_csv(grid.points_grid(*two_cores))))
+    assert read["cpu cores"].tolist() == [1, 2]
+    assert read["images/s"].tolist() == [160.0, 290.9]
+
+
+def test_markdown_escapes_what_would_break_a_table() -> None:
+    made = grid.Grid("t", ("a|b", "c"), (True, False), (("1", "x|y\nz"),), ("note",))
+    assert tables.to_markdown(made) == "| a\\|b | c |\n|---:|:---|\n| 1 | x\\|y z |\n\nnote\n"
+
+
+def test_markup_in_names_is_printed_as_it_is() -> None:
+    stream = io.StringIO()
+    made = grid.Grid("[red]t[/red]", ("[b]h",), (False,), (("[link=x]y",),))
+    tables.print_grid(made, Console(file=stream, width=80))
+    assert all(text in stream.getvalue() for text in ("[red]t[/red]", "[b]h", "[link=x]y"))
+
+
+def test_an_empty_campaign_says_so(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, "empty", repeats=2)
+    campaign.plan(Axes(workload="replay"))
+    saved = campaign.save()
+    text = printed(collect(campaign.layout), saved, 80)
+    assert "nothing measured yet" in text
+    assert "2 of 2 runs have not been tried yet." in text
+
+
+def test_records_are_full_numbers_and_json_safe(two_cores: tuple[pd.DataFrame, Campaign]) -> None:
+    one, two = tables.points_records(*two_cores)
+    assert one["images_per_s"] == pytest.approx(160.0)
+    assert one["axes"] == {"cpu_cores": 1}
+    assert two["states"] == {"SUCCEEDED": 1, "FAILED": 1}
+    assert two["interval"] == "within"
+
+
+def test_a_pivot_has_an_interval_and_a_count_in_each_cell(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, "grid", varied=("parallel_threads", "prefetch"), repeats=2)
+    for threads in (1, 4):
+        for prefetch in (0, 8):
+            if (threads, prefetch) == (4, 8):
+                continue
+            point = Axes(workload="replay", parallel_threads=threads, prefetch=prefetch, steps_timed=20)
+            for repeat, factor in enumerate((1.0, 1.02)):
+                durations = [1.0] + [0.2 / threads * factor] * 20
+                campaign.add(point, FakeRun([durations]), repeat=repeat)
+    saved = campaign.save()
+    (made,) = grid.pivot_grids(collect(campaign.layout), saved, "parallel_threads", "prefetch")
+    assert made.headers == ("parallel_threads \\ prefetch", "0", "8")
+    assert made.rows[0] == ("1", "158 [140, 180] n=2", "158 [140, 180] n=2")
+    assert made.rows[1] == ("4", "634 [559, 719] n=2", "–")
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        (Estimate(1.7123, 0.02, 10.0, 5, "ratio"), "1.71 [1.64, 1.79]"),
+        (Estimate(17123.0, 0.02, 10.0, 5, "ratio"), "17123 [16377, 17903]"),
+        (Estimate(0.76, 1.0, 4.0, 3, "ratio"), "0.76 [0.05, 12.21]"),
+        (Estimate(320.0, 0.0, 4.0, 3, "between"), "320.0"),
+        (Estimate(1.0, 0.0, 4.0, 3, "ratio"), "1"),
+        (Estimate(320.0, float("nan"), 0.0, 1, "none"), "320.0"),
+        (Estimate(float("nan"), float("nan"), 0.0, 0, "none"), "–"),
+    ],
+)
+def test_numbers_show_the_digits_they_deserve(estimate: Estimate, text: str) -> None:
+    assert numbers.with_interval(estimate) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0123, "0.0123 s"), (59.96, "60.0 s"), (250.0, "4 min 10 s"), (11100, "3 h 05 min"), (float("nan"), "–")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert numbers.duration(seconds) == text
