@@ -18,11 +18,15 @@ NO_FRAMEWORK = "none"
 
 @dataclass(frozen=True)
 class Option:
-    """A workload's or pipeline's own option, set under ``options`` in a sweep."""
+    """A workload's or pipeline's own option, set under ``options`` in a sweep.
+
+    Options of one name are one axis, whoever has them: they share type, default and choices. ``choices`` empty: free.
+    """
 
     type: type
     default: Any
     help: str
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,9 @@ class DatasetSpec:
 class WorkloadSpec:
     """A training task. ``frameworks`` maps a framework to the ``module:attr`` that builds its session.
 
-    ``recipe`` names the framework-free preparation and augmentation of its samples.
+    ``recipe`` names the framework-free preparation and augmentation of its samples. ``models`` are the variants it
+    has, ``model`` being the one meant where none is named. ``datasets`` are all data sets it trains on; empty: those
+    whose samples have the shape of ``dataset``'s.
     """
 
     name: str
@@ -57,6 +63,8 @@ class WorkloadSpec:
     batch_size: int
     pipelines: Mapping[str, str]
     model: str | None = None
+    models: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
     recipe: str | None = None
     options: Mapping[str, Option] = field(default_factory=dict)
     source: str = ""
@@ -187,6 +195,40 @@ WORKLOADS = {
             source="NUS HPC, experiment B",
         ),
         WorkloadSpec(
+            name="resnet_imagenet",
+            description="ResNet34, ResNet50 or DenseNet121 on photographs or chest X-rays, untrained",
+            frameworks={
+                "tensorflow": "harness.workloads.resnet_imagenet.model_tf:build",
+                "torch": "harness.workloads.resnet_imagenet.model_torch:build",
+            },
+            model="resnet50",
+            models=("resnet34", "resnet50", "densenet121"),
+            dataset="imagenet",
+            datasets=("imagenet", "caltech256", "chestxray14"),
+            batch_size=32,
+            pipelines={"tensorflow": "tf_files", "torch": "torch_files"},
+            options={
+                "image_size": Option(int, 256, "height and width of the images fed to the model, pixels; 32 or more"),
+                "optimizer": Option(str, "adam", "adam, or sgd with momentum", ("adam", "sgd")),
+                "learning_rate": Option(float, 1e-4, "learning rate, constant"),
+                "momentum": Option(float, 0.9, "momentum of sgd"),
+            },
+            source="ALCF (resnet34), AWS (resnet50), Dell (resnet50, densenet121)",
+        ),
+        WorkloadSpec(
+            name="lenet_mnist",
+            description="LeNet-style network on MNIST: two 5×5 convolutions, a hidden layer of 1024",
+            frameworks={
+                "tensorflow": "harness.workloads.lenet_mnist.model_tf:build",
+                "torch": "harness.workloads.lenet_mnist.model_torch:build",
+            },
+            recipe="harness.workloads.lenet_mnist.recipe:Recipe",
+            dataset="mnist",
+            batch_size=256,
+            pipelines={"tensorflow": "memory", "torch": "memory"},
+            source="AFRL",
+        ),
+        WorkloadSpec(
             name="replay",
             description="framework-free scripted producer, buffer and consumer with exactly known results",
             frameworks={NO_FRAMEWORK: "harness.workloads.replay:build"},
@@ -218,7 +260,12 @@ ENGINES = {
 COMMS = {
     "none": "harness.comm.none:build",
     "mpi4py": "harness.comm.mpi4py_exchange:build",
+    "horovod": "harness.comm.horovod_exchange:build",
+    "torch_ddp": "harness.comm.torch_ddp:build",
 }
+
+#: gradient exchange → the frameworks whose models it can train; one not named here serves all
+COMM_FRAMEWORKS = {"horovod": FRAMEWORKS, "torch_ddp": ("torch",)}
 
 SCHEDULERS = {
     "local": "harness.jobs.schedulers.local",

@@ -48,9 +48,12 @@ def nearest_axis(key: str) -> str:
 
 
 def choices(axis: str) -> list[str] | None:
-    """The names an axis can take, None where it is free."""
+    """The names an axis or option can take, None where it is free."""
+    if axis.startswith(OPTION_PREFIX):
+        return list(options()[axis.removeprefix(OPTION_PREFIX)].choices) or None
     tables: dict[str, list[str]] = {
         "workload": list(WORKLOADS),
+        "model": sorted({model for workload in WORKLOADS.values() for model in workload.models}),
         "framework": [*FRAMEWORKS, NO_FRAMEWORK],
         "pipeline": list(PIPELINES),
         "comm": list(COMMS),

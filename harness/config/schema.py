@@ -90,7 +90,8 @@ def axis_schemas() -> dict[str, Schema]:
             schema = {"enum": valid if info.is_required() else [*valid, None]}
         schemas[name] = {**schema, "description": info.description or name}
     for name, option in options().items():
-        schemas[OPTION_PREFIX + name] = {**adapter(option.type).json_schema(), "description": option.help}
+        schema = {"enum": list(option.choices)} if option.choices else adapter(option.type).json_schema()
+        schemas[OPTION_PREFIX + name] = {**schema, "description": option.help}
     return schemas
 
 

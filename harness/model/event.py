@@ -18,6 +18,8 @@ Kinds and their further fields:
 ``phase``       name (import, build, …), begin_s, end_s
 ``steps``       columns of equal length: step [int] and the columns of :data:`STEP_COLUMNS`
 ``loss``        step, value
+``quality``     of (what was judged), samples, auroc (mean over the classes where it is defined) | null, auroc_by_class
+                [float | null]; computed after the steps
 ``finding``     code, evidence {…}, advice
 ``check``       name (such as ranks_identical), ok, value
 ``io``          read_bytes (storage), rchar_bytes (all read calls), at: begin | end; where the data lie on NFS and on

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.catalog import (
+    COMM_FRAMEWORKS,
     COMMS,
     DATASETS,
     PIPELINES,
@@ -15,6 +16,7 @@ from harness.catalog import (
     split_dataset,
 )
 from harness.config.axis_types import default_of
+from harness.errors import nearest
 from harness.model.axes import Axes
 from harness.plan.place import Reason
 
@@ -35,10 +37,24 @@ def misfits(axes: Axes) -> list[Reason]:
     pipeline = lookup(PIPELINES, axes.pipeline or "", "pipeline")
     lookup(COMMS, axes.comm or "", "comm")
     return [
+        *_model(axes, workload),
         *_pipeline(axes, workload, pipeline),
         *_dataset(axes, workload, pipeline),
         *_options(axes, workload, pipeline),
     ]
+
+
+def _model(axes: Axes, workload: WorkloadSpec) -> Iterator[Reason]:
+    if axes.model is not None and axes.model not in workload.models:
+        choices = nearest(axes.model, workload.models) if workload.models else "it has one model and takes no name"
+        yield "model", f"workload {workload.name} has no model {axes.model}; {choices}"
+
+
+def _comm(axes: Axes) -> Iterator[Reason]:
+    able = COMM_FRAMEWORKS.get(axes.comm or "", (axes.framework,))
+    if axes.framework not in able:
+        choices = " or ".join(name for name in able if name)
+        yield "comm", f"comm {axes.comm} exchanges gradients of {choices}, not of {axes.framework}"
 
 
 def _pipeline(axes: Axes, workload: WorkloadSpec, pipeline: PipelineSpec) -> Iterator[Reason]:
@@ -60,7 +76,9 @@ def _dataset(axes: Axes, workload: WorkloadSpec, pipeline: PipelineSpec) -> Iter
     spec, own = lookup(DATASETS, form, "dataset"), lookup(DATASETS, workload.dataset, "dataset")
     if origin not in spec.origins:
         yield "dataset", f"there is no {origin} {form}; it can be {', '.join(spec.origins)}"
-    if spec.sample_shape != own.sample_shape:
+    if workload.datasets and form not in workload.datasets:
+        yield "dataset", f"workload {workload.name} does not train on {form}; it takes {', '.join(workload.datasets)}"
+    elif not workload.datasets and spec.sample_shape != own.sample_shape:
         yield (
             "dataset",
             f"samples of {form} are {_shape(spec)}; workload {workload.name} takes {_shape(own)} as in {own.name}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from harness.model.job import RunSpec
 
@@ -57,6 +57,22 @@ class Exchange(Protocol):
 
     def versions(self) -> dict[str, str]:
         """The library behind the exchange and its version, as it reports itself; empty where there is none."""
+
+
+@runtime_checkable
+class TensorExchange(Exchange, Protocol):
+    """An exchange that also averages the framework's own tensors, on the device that holds them."""
+
+    def average_tensors(self, tensors: Sequence[Any]) -> list[Any]:
+        """Mean over ranks of each tensor. TensorFlow's may be part of a graph, whose other work then goes on."""
+
+
+@runtime_checkable
+class WrappingExchange(Exchange, Protocol):
+    """An exchange that averages gradients while the backward pass still computes others."""
+
+    def wrap(self, model: Any) -> Any:
+        """The model with the exchange in its backward pass; all its parameters must get gradients in each one."""
 
 
 @dataclass(frozen=True)
@@ -158,3 +174,11 @@ class Session(Protocol):
         """Hex digest of all parameters, to compare ranks and repeats."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Judged(Protocol):
+    """A session that can also say how good its model is."""
+
+    def quality(self) -> Mapping[str, Any]:
+        """The fields of a ``quality`` event, empty where there is nothing to say; called once, after the steps."""

@@ -14,7 +14,7 @@ from harness.model.job import RunSpec
 from harness.runtime import affinity, provenance, storage
 from harness.runtime.clock import SystemClock
 from harness.runtime.events import EventWriter
-from harness.runtime.interfaces import Clock, Engine, Exchange, Pipeline, Ranks, RunContext, Session
+from harness.runtime.interfaces import Clock, Engine, Exchange, Judged, Pipeline, Ranks, RunContext, Session
 from harness.runtime.meeting import Meeting
 from harness.runtime.samplers import Sampler
 from harness.runtime.stepclock import StepClock, warmup_steps
@@ -57,6 +57,7 @@ class Run:
         self.note_io("begin", path)
         StepClock(session, pipeline, self.clock, self.writer).run(steps, self.spec.axes.batch_interval)
         self.note_io("end", path)
+        self.note_quality(session)
         self.note_affinity(engine, pipeline.worker_cpus())
         self.check_ranks(exchange, session)
 
@@ -176,6 +177,10 @@ class Run:
         if path is not None and self.ranks.local_rank == 0 and (read := storage.nfs_read_bytes(path)) is not None:
             counters["nfs_read_bytes"] = read
         self.writer.note("io", at=at, **counters)
+
+    def note_quality(self, session: Session) -> None:
+        if isinstance(session, Judged) and (quality := session.quality()):
+            self.writer.note("quality", **quality)
 
     def check_ranks(self, exchange: Exchange, session: Session) -> None:
         """Ranks that exchange gradients must end with equal parameters."""
