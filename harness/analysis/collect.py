@@ -11,7 +11,9 @@ import pandas as pd
 from harness.analysis import findings, row
 from harness.analysis.campaigns import Attempt, attempts, load_campaign, state_of
 from harness.analysis.dictionary import RUN_COLUMNS
-from harness.analysis.evidence import read_run
+from harness.analysis.evidence import RunEvidence, read_run
+from harness.analysis.findings import Finding
+from harness.analysis.measure import Measurement
 from harness.analysis.steps_table import StepsWriter
 from harness.files import write_atomically
 from harness.layout import CampaignLayout
@@ -65,11 +67,21 @@ def _row(campaign: Campaign, attempt: Attempt, steps: StepsWriter) -> dict[str, 
         cells |= row.axes_cells(source.axes) | row.placement_cells(source.placement)
     if run.spec is not None:
         cells |= {"harness_version": run.spec.harness_version, "git_commit": run.spec.git_commit}
-    measured_cells, found, measured = row.run_cells(run, state)
+    measured_cells, found, measured = _measured(run, state)
     cells |= {name: value for name, value in measured_cells.items() if value is not None}
     cells["findings"] = findings.to_json(found)
     steps.add(attempt, run, measured)
     return cells
+
+
+def _measured(run: RunEvidence, state: JobState) -> tuple[dict[str, Any], list[Finding], Measurement | None]:
+    """Cells, findings and measurement of a run; one whose events hold nonsense must not cost the others their table."""
+    try:
+        return row.run_cells(run, state)
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        text = f"{type(error).__name__}: {error}"
+        advice = "Its events were written by another version or are damaged; look at them, or measure again."
+        return {}, [findings.make("evidence_unreadable", advice, error=text)], None
 
 
 def mark_attempts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 CODES: dict[str, tuple[str, str]] = {
     "run_incomplete": ("error", "the run did not finish"),
     "rank_missing": ("error", "a rank left no events"),
+    "evidence_unreadable": ("error", "the run's evidence is not what its vocabulary says"),
     "no_steps": ("error", "no step was recorded"),
     "rank_behind": ("warning", "ranks recorded different numbers of steps"),
     "events_torn": ("warning", "lines of the event file are damaged"),

@@ -1,0 +1,52 @@
+"""How often the 95 % interval within a run holds the truth, and how often a steady run is called unsteady.
+
+Simulated step times: normal and log-normal, first-order autocorrelated; 1,000 runs a row. Run it after a change of
+harness/analysis/stats.py or steady.py:
+
+    python benchmarks/interval_coverage.py
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from harness.analysis import stats, steady
+
+RUNS = 1000
+MEAN_S = 0.1
+
+
+def series(generator: np.random.Generator, count: int, phi: float) -> np.ndarray:
+    """A stationary AR(1) series with mean 0 and variance 1."""
+    values = np.empty(count)
+    values[0] = generator.normal()
+    noise = generator.normal(size=count) * math.sqrt(1 - phi**2)
+    for index in range(1, count):
+        values[index] = phi * values[index - 1] + noise[index]
+    return values
+
+
+def step_times(law: str, values: np.ndarray) -> np.ndarray:
+    """Step times with mean :data:`MEAN_S`: 10 % normal scatter, or log-normal with sigma 0.4."""
+    return MEAN_S * (1 + 0.1 * values) if law == "normal" else MEAN_S * np.exp(0.4 * values - 0.08)
+
+
+def main() -> None:
+    print(f"{'law':10} {'phi':>4} {'steps':>6} {'coverage':>9} {'unsteady':>9}")
+    for law in ("normal", "log-normal"):
+        for phi in (0.0, 0.3, 0.6, 0.8):
+            for count in (12, 20, 50, 200):
+                generator = np.random.default_rng(1)
+                hits = unsteady = 0
+                for _ in range(RUNS):
+                    durations = step_times(law, series(generator, count, phi))
+                    estimate = stats.within_run(np.full(count, 32.0), durations)
+                    hits += estimate.low <= 32 / MEAN_S <= estimate.high
+                    unsteady += not steady.find_steady(durations).steady
+                print(f"{law:10} {phi:4.1f} {count:6d} {hits / RUNS:9.3f} {unsteady / RUNS:9.3f}")
+
+
+if __name__ == "__main__":
+    main()
