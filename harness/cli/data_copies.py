@@ -75,6 +75,7 @@ Encodings: tfrecord, tfrecord_decoded, lmdb, npy, webdataset, jpeg
 @click.option("--side", type=click.IntRange(min=1), help="Edge of decoded images  [default: 256; small sets: own]")
 @click.option("--quality", type=click.IntRange(1, 100), default=95, show_default=True, help="Of resized JPEGs.")
 @click.option("--shard-bytes", default="128mb", show_default=True, help="Size of a shard, about.")
+@click.option("--shard-samples", type=click.IntRange(min=1), help="Samples of a shard, instead of its size.")
 @click.option("--seed", default=0, show_default=True, help="Shuffles the training samples.")
 @click.option("--skip-corrupt", is_flag=True, help="Leave out images that cannot be decoded, and count them.")
 @workers_option
@@ -89,6 +90,7 @@ def convert(
     side: int | None,
     quality: int,
     shard_bytes: str,
+    shard_samples: int | None,
     seed: int,
     skip_corrupt: bool,
     workers: int | None,
@@ -104,9 +106,9 @@ def convert(
     from harness.datasets.convert.run import convert as convert_set
     from harness.datasets.parts import usable_cpus
 
-    source = Path(what) if Path(what).is_dir() else directory_of(what, None, storage, cluster)
+    source = (Path(what) if Path(what).is_dir() else directory_of(what, None, storage, cluster)).resolve()
     target = to or source.with_name(f"{source.name}.{encoding}")
-    settings = Settings(encoding, side, quality, _size(shard_bytes), seed, skip_corrupt)
+    settings = Settings(encoding, side, quality, _size(shard_bytes), shard_samples, seed, skip_corrupt)
     with bar(f"converting {what} to {encoding}") as progress:
         manifest = convert_set(source, target, settings, workers or usable_cpus(), progress, force)
     _report_conversion(target, manifest, as_json)

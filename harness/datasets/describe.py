@@ -14,7 +14,10 @@ ORIGINS = {
     "photos": "crops of the ten colour photographs that come with scikit-image and scikit-learn; one is one class",
     "synthetic": "smooth patterns with noise, learnable, from numpy alone",
 }
-_OF_TREES = "views of the photographs that come with scikit-image and scikit-learn, statistically like the real set"
+_OF_TREES = {
+    "real": "the published set; recognised by its numbers of images, for no checksums are published",
+    "synthetic": "views of the photographs that come with scikit-image and scikit-learn, statistically like the real",
+}
 
 
 def facts(spec: DatasetSpec) -> dict[str, Any]:
@@ -37,7 +40,7 @@ def as_text(spec: DatasetSpec) -> str:
     known = facts(spec)
     counts = ", ".join(f"{count:,} {split}" for split, count in known["samples"].items())
     lines = [f"{spec.name}: {spec.description}", f"  {counts}; {spec.classes} classes", "  names for a sweep:"]
-    lines += [f"    {name:22}{_origin(spec, origin)}" for origin, name in known["names"].items()]
+    lines += [f"    {name:24}{_origin(spec, origin)}" for origin, name in known["names"].items()]
     lines.append(f"  files: {', '.join(known['files'])}")
     lines += textwrap.wrap(f"real:  {known['get']}", 100, initial_indent="  ", subsequent_indent=" " * 9)
     lines += [f"  make:  harness data make {spec.name} --origin {o}" for o in spec.origins if o != "real"]
@@ -45,4 +48,4 @@ def as_text(spec: DatasetSpec) -> str:
 
 
 def _origin(spec: DatasetSpec, origin: str) -> str:
-    return _OF_TREES if origin == "synthetic" and not spec.in_memory else ORIGINS[origin]
+    return (ORIGINS if spec.in_memory else ORIGINS | _OF_TREES)[origin]

@@ -36,12 +36,17 @@ _TREE_PART_IMAGES = 256
 
 @dataclass(frozen=True)
 class Settings:
-    """How to convert. ``side`` None: 256 for images of various sizes, their own for sets held in memory."""
+    """How to convert.
+
+    ``side`` None: 256 for images of various sizes, their own for sets held in memory. ``shard_samples`` cuts by
+    number instead of size.
+    """
 
     encoding: str
     side: int | None = None
     quality: int = DEFAULT_QUALITY
     shard_bytes: int = DEFAULT_SHARD_BYTES
+    shard_samples: int | None = None
     seed: int = 0
     skip_corrupt: bool = False
 
@@ -131,6 +136,8 @@ def _request(source: Source, settings: Settings) -> Request:
         options["resized"] = side is not None
     if settings.encoding == "jpeg":
         options["quality"] = settings.quality
+    elif settings.shard_samples is not None:
+        options["shard_samples"] = settings.shard_samples
     else:
         options["shard_bytes"] = settings.shard_bytes
     options["skip_corrupt"] = settings.skip_corrupt
@@ -143,8 +150,9 @@ def _shards(path: Path, split: str, samples: list[Sample], request: Request) -> 
     if split == "train":
         order = np.random.default_rng([request.seed, 9]).permutation(len(samples))
         samples = [samples[i] for i in order]
-    if options["encoding"] == "jpeg":
-        cuts = [samples[i : i + _TREE_PART_IMAGES] for i in range(0, len(samples), _TREE_PART_IMAGES)]
+    each = _TREE_PART_IMAGES if options["encoding"] == "jpeg" else int(options.get("shard_samples", 0))
+    if each:
+        cuts = [samples[i : i + each] for i in range(0, len(samples), each)]
     else:
         sizes = [int(options[name]) for name in ("height", "width", "channels") if name in options]
         cuts = cut_by_size(samples, int(options["shard_bytes"]), math.prod(sizes) if sizes else None)

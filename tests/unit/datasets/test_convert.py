@@ -237,6 +237,11 @@ def test_sets_in_memory_become_pngs_or_their_own_pixels(digits, tmp_path):
     reader.close()
 
 
+def test_shards_may_be_cut_by_number(tree, tmp_path):
+    convert(tree, tmp_path / "set", Settings("tfrecord", shard_samples=16))
+    assert open_stored(tmp_path / "set", "tfrecord").samples("train") == [16, 16, 8]
+
+
 def test_several_labels_survive(tmp_path):
     chest = Request(format="chestxray14", origin="synthetic", counts={"train": 14, "test": 14})
     make(tmp_path / "chest", chest)

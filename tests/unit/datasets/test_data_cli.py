@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -122,3 +124,44 @@ def test_a_set_goes_where_the_cluster_keeps_it(tmp_path, monkeypatch):
     monkeypatch.delenv("HARNESS_TEST_SCRATCH")
     with pytest.raises(UserError, match="variable is not set"):
         run("make", "mnist", "--cluster", "here", "--storage", "scratch", *SMALL)
+
+
+def test_a_tree_is_made_converted_and_staged_from_the_command_line(tmp_path):
+    source = tmp_path / "synthetic-imagenet"
+    run("make", "imagenet", "--train", 12, "--test", 4, "--classes", 4, "--to", source, "--workers", 1)
+    facts = json.loads(run("convert", source, "--encoding", "webdataset", "--shard-samples", 8, "--json"))
+    assert facts["path"] == f"{source}.webdataset"
+    assert sorted(facts["shards"].values()) == [4, 4, 8]
+    text = run("convert", source, "--encoding", "npy", "--side", 8, "--to", tmp_path / "n", "--shard-bytes", "1kb")
+    assert "synthetic:imagenet as npy: 16 samples" in text
+    assert "checksums matched" in run("stage", tmp_path / "n", tmp_path / "node", "--streams", 2)
+    assert "all files match" in run("verify", tmp_path / "node")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("make", "mnist", "--classes", 3), "--classes is for imagenet only"),
+        (("make", "imagenet", "--classes", 1001, "--to", "x"), "has 1 to 1000"),
+        (("make", "caltech256", "--test", 3, "--to", "x"), "no test split"),
+        (("convert", ".", "--encoding", "lmdb", "--shard-bytes", "12"), "--shard-bytes: '12' is no size"),
+        (("stage", "/no/such/place", "x"), "no directory to stage from"),
+    ],
+)
+def test_bad_options_are_one_clear_message(args, message):
+    with pytest.raises(UserError, match=message):
+        run(*args)
+
+
+def test_an_interrupted_make_exits_130_and_says_how_to_go_on(tmp_path):
+    command = [sys.executable, "-m", "harness", "data", "make", "imagenet", "--train", "3000", "--workers", "2"]
+    process = subprocess.Popen([*command, "--to", str(tmp_path / "i")], stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "i" / "harness-parts.jsonl").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130
+    assert "the same command goes on from here" in errors
+    assert "Traceback" not in errors
+    assert not (tmp_path / "i" / "harness-dataset.json").exists()
