@@ -108,7 +108,11 @@ class Project:
 
 
 def project(
-    root: Path, cluster: Mapping[str, Any], sweep: Mapping[str, Any], environment: Mapping[str, str]
+    root: Path,
+    cluster: Mapping[str, Any],
+    sweep: Mapping[str, Any],
+    environment: Mapping[str, str],
+    campaign: str = "c",
 ) -> Project:
     sweep_file, cluster_file = write_project(root, cluster, sweep)
-    return Project(root, sweep_file, cluster_file, environment)
+    return Project(root, sweep_file, cluster_file, environment, campaign)
