@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 
@@ -193,7 +194,8 @@ def _next(results: Sequence[PointResult], series: Sequence[Series], campaign: Ca
     """The most useful next run, first things first."""
     failed = [r for r in results if any(state in r.states for state in ("FAILED", "LOST", "TIMED_OUT"))]
     if failed:
-        return [f"Next: see why with `harness check {campaign.name}`, then `harness retry {campaign.name}`."]
+        name = shlex.quote(campaign.name)
+        return [f"Next: see why with `harness check {name}`, then `harness retry {name}`."]
     if any(r.unsteady for r in results):
         return ["Next: give the sweep more timed steps (`steps: {timed: …}`), so that all points become steady."]
     unresolved = [s for s in series if len(s.steps) > 1 and not s.steps[-1].speedup.differs_from(1.0)]
