@@ -10,23 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from harness.catalog_pipelines import FRAMEWORKS as FRAMEWORKS
+from harness.catalog_pipelines import NO_FRAMEWORK as NO_FRAMEWORK
+from harness.catalog_pipelines import PIPELINES as PIPELINES
+from harness.catalog_pipelines import Option as Option
+from harness.catalog_pipelines import PipelineSpec as PipelineSpec
 from harness.errors import CatalogError, nearest
-
-FRAMEWORKS = ("tensorflow", "torch")
-NO_FRAMEWORK = "none"
-
-
-@dataclass(frozen=True)
-class Option:
-    """A workload's or pipeline's own option, set under ``options`` in a sweep.
-
-    Options of one name are one axis, whoever has them: they share type, default and choices. ``choices`` empty: free.
-    """
-
-    type: type
-    default: Any
-    help: str
-    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,18 +57,6 @@ class WorkloadSpec:
     recipe: str | None = None
     options: Mapping[str, Option] = field(default_factory=dict)
     source: str = ""
-
-
-@dataclass(frozen=True)
-class PipelineSpec:
-    """An input pipeline variant. ``frameworks`` maps a framework to the ``module:attr`` that builds it."""
-
-    name: str
-    description: str
-    frameworks: Mapping[str, str]
-    formats: tuple[str, ...]
-    uses: tuple[str, ...]
-    options: Mapping[str, Option] = field(default_factory=dict)
 
 
 DATASETS = {
@@ -140,29 +117,6 @@ ENCODINGS = {
     "npy": "numpy arrays of pixels, to be memory-mapped",
     "webdataset": "tar shards of the encoded images",
     "jpeg": "a tree of resized JPEGs",
-}
-
-PIPELINES = {
-    spec.name: spec
-    for spec in (
-        PipelineSpec(
-            name="memory",
-            description="numpy arrays wholly in memory, read by a Keras PyDataset or a torch DataLoader",
-            frameworks={
-                "tensorflow": "harness.pipelines.keras_sequence:build",
-                "torch": "harness.pipelines.torch_memory:build",
-            },
-            formats=("mnist", "cifar10"),
-            uses=("workers", "max_queue_size", "multiprocessing", "prefetch"),
-        ),
-        PipelineSpec(
-            name="scripted",
-            description="replay's scripted producer and buffer; no data are read",
-            frameworks={NO_FRAMEWORK: "harness.workloads.replay:build_pipeline"},
-            formats=(),
-            uses=("workers", "prefetch"),
-        ),
-    )
 }
 
 WORKLOADS = {

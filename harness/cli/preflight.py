@@ -22,7 +22,7 @@ NEEDED = {
     "torch": ("torch", "pip install 'dl-batch-harness[torch]'"),
     "torch_ddp": ("torch", "pip install 'dl-batch-harness[torch]'"),
     "mpi4py": ("mpi4py", "pip install 'dl-batch-harness[runtime]'"),
-    "horovod": ("horovod", "see the documentation on building Horovod"),
+    "horovod": ("horovod", "run `make horovod`, which builds it against the installed frameworks and MPI"),
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from harness.comm.buffers import float32_arrays, split
 from harness.errors import UserError
 from harness.model.job import RunSpec
 from harness.runtime.interfaces import Ranks
@@ -30,10 +31,7 @@ class MpiExchange:
             TypeError: for an array of another type, whose conversion would hide a loss of precision.
         """
         numpy = self._numpy
-        arrays = [numpy.asarray(array) for array in arrays]
-        for position, array in enumerate(arrays):
-            if array.dtype != numpy.float32:
-                raise TypeError(f"array {position} is {array.dtype}; gradients are exchanged as float32")
+        arrays = float32_arrays(numpy, arrays)
         total = sum(array.size for array in arrays)
         if not total:
             return [array.copy() for array in arrays]
@@ -43,14 +41,7 @@ class MpiExchange:
         received = numpy.empty(total, numpy.float32)
         self._world.Allreduce(self._send, received, op=self._mpi.SUM)
         received /= self._world.Get_size()
-        return self._split(received, arrays)
-
-    def _split(self, buffer: Any, shapes_of: Sequence[Any]) -> list[Any]:
-        parts, begin = [], 0
-        for array in shapes_of:
-            parts.append(buffer[begin : begin + array.size].reshape(array.shape))
-            begin += array.size
-        return parts
+        return split(received, arrays)
 
     def broadcast(self, arrays: Sequence[Any]) -> list[Any]:
         """The arrays of rank 0 on every rank; types and shapes are equal everywhere, any type is allowed."""
