@@ -15,6 +15,7 @@ PACKAGE = ROOT / "harness"
 FLOORS = [
     ("errors", "files", "units"),
     ("model",),
+    ("catalog_pipelines",),
     ("catalog", "layout"),
     ("config",),
     ("plan",),

@@ -1,0 +1,94 @@
+"""The input pipelines: names → where their code lives, what they read, which axes and options they have.
+
+Read through :mod:`harness.catalog`, whose other tables they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+FRAMEWORKS = ("tensorflow", "torch")
+NO_FRAMEWORK = "none"
+
+
+@dataclass(frozen=True)
+class Option:
+    """A workload's or pipeline's own option, set under ``options`` in a sweep.
+
+    Options of one name are one axis, whoever has them: they share type, default and choices. ``choices`` empty: free.
+    """
+
+    type: type
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PipelineSpec:
+    """An input pipeline variant. ``frameworks`` maps a framework to the ``module:attr`` that builds it.
+
+    ``formats`` and ``encodings`` are the data sets and their stored forms that it reads, ``uses`` the axes that have an
+    effect on it.
+    """
+
+    name: str
+    description: str
+    frameworks: Mapping[str, str]
+    formats: tuple[str, ...]
+    uses: tuple[str, ...]
+    encodings: tuple[str, ...] = ("native",)
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+
+TREES = ("imagenet", "caltech256", "chestxray14")
+CORRUPT = Option(str, "fail", "an image that cannot be decoded: fail names it and ends the run", ("fail", "skip"))
+AUGMENT = Option(bool, False, "crop each image to 7/8 of its sides somewhere and mirror half of them")
+ECHO_AT = Option(
+    str,
+    "before_augment",
+    "where echo repeats a sample: each copy augmented anew, or alike",
+    ("before_augment", "after_augment"),
+)
+BOXES = Option(
+    str,
+    "graph",
+    "how the boxes of XML annotations are read: in graph, in python under its lock",
+    ("graph", "python", "ignore"),
+)
+SAMPLE_OPTIONS = {"corrupt": CORRUPT, "augment": AUGMENT, "echo_at": ECHO_AT}
+TF_DATA_AXES = ("workers", "prefetch", "shuffle_buffer", "echo")
+
+PIPELINES = {
+    spec.name: spec
+    for spec in (
+        PipelineSpec(
+            name="memory",
+            description="numpy arrays wholly in memory, read by a Keras PyDataset or a torch DataLoader",
+            frameworks={
+                "tensorflow": "harness.pipelines.keras_sequence:build",
+                "torch": "harness.pipelines.torch_memory:build",
+            },
+            formats=("mnist", "cifar10"),
+            uses=("workers", "max_queue_size", "multiprocessing", "prefetch"),
+        ),
+        PipelineSpec(
+            name="tf_files",
+            description="image files through tf.data: shard, shuffle, parallel map with a crop for each box, batch",
+            frameworks={"tensorflow": "harness.pipelines.tf_files:build"},
+            formats=TREES,
+            uses=TF_DATA_AXES,
+            encodings=("native", "jpeg"),
+            options=SAMPLE_OPTIONS | {"boxes": BOXES},
+        ),
+        PipelineSpec(
+            name="scripted",
+            description="replay's scripted producer and buffer; no data are read",
+            frameworks={NO_FRAMEWORK: "harness.workloads.replay:build_pipeline"},
+            formats=(),
+            uses=("workers", "prefetch"),
+        ),
+    )
+}
