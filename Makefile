@@ -21,7 +21,7 @@ quickstart: $(VENV)/.installed-run  ## environment, data, a real small sweep und
 	$(BIN)/harness data make cifar10 --origin photos
 	$(BIN)/harness run configs/sweeps/quickstart.yml $(if $(FRESH),--fresh)
 
-test: $(VENV)/.installed-dev  ## everything the tests need, then all tests
+test: $(VENV)/.installed-dev horovod  ## everything the tests need, Horovod too, then all tests
 	tests/sites/install-debian-packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

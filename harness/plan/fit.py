@@ -38,6 +38,7 @@ def misfits(axes: Axes) -> list[Reason]:
     lookup(COMMS, axes.comm or "", "comm")
     return [
         *_model(axes, workload),
+        *_comm(axes),
         *_pipeline(axes, workload, pipeline),
         *_dataset(axes, workload, pipeline),
         *_options(axes, workload, pipeline),
