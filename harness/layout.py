@@ -56,6 +56,27 @@ class AttemptLayout:
 
 
 @dataclass(frozen=True)
+class GroupLayout:
+    """The directory of one array or pack: what was submitted. Evidence lies in the attempts' own directories."""
+
+    root: Path
+
+    @property
+    def meta(self) -> Path:
+        """group.json: :class:`harness.model.group.Group`."""
+        return self.root / "group.json"
+
+    @property
+    def script(self) -> Path:
+        return self.root / "job.sh"
+
+    @property
+    def map(self) -> Path:
+        """An array's attempts: the path of each by its index, each ended by a NUL byte."""
+        return self.root / "attempts"
+
+
+@dataclass(frozen=True)
 class CampaignLayout:
     """The directory of one campaign: ``results/<campaign>/``."""
 
@@ -87,6 +108,13 @@ class CampaignLayout:
     @property
     def runs(self) -> Path:
         return self.root / "runs"
+
+    @property
+    def groups(self) -> Path:
+        return self.root / "groups"
+
+    def group(self, name: str) -> GroupLayout:
+        return GroupLayout(self.groups / name)
 
     def attempt(self, point_id: str, repeat: int, attempt: int) -> AttemptLayout:
         return AttemptLayout(self.runs / point_id / attempt_name(repeat, attempt))

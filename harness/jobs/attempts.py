@@ -47,6 +47,7 @@ class Workshop:
         point = self.campaign.points[task.point_id]
         return RunSpec(
             campaign=self.campaign.name,
+            campaign_uid=self.campaign.uid,
             point_id=task.point_id,
             repeat=task.repeat,
             attempt=attempt,
@@ -60,7 +61,7 @@ class Workshop:
         return self.layout.attempt(*key)
 
     def job_name(self, key: AttemptKey) -> str:
-        return job_name(self.campaign.name, *key)
+        return job_name(self.campaign.name, *key, self.campaign.uid)
 
     def verdict(self, key: AttemptKey, told: JobState | None = None) -> Verdict | None:
         """The verdict on the evidence of an attempt, None while there is none."""

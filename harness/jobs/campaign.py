@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection
 from pathlib import Path
 
@@ -71,6 +72,8 @@ def open_campaign(layout: CampaignLayout, planned: Campaign, cluster: Cluster) -
             "give this campaign another name with --campaign"
         )
     begun = {Task(point_id=key.point_id, repeat=key.repeat) for key in read_statuses(layout.ledger)}
+    if old is None:
+        planned = planned.model_copy(update={"uid": planned.uid or secrets.token_hex(8)})
     merged = planned if old is None else merge(old, planned, begun)
     if merged != old:
         write_atomically(layout.meta, merged.model_dump_json(indent=1) + "\n")
@@ -84,6 +87,7 @@ def merge(old: Campaign, planned: Campaign, begun: Collection[Task]) -> Campaign
     kept_points = {task.point_id: old.points[task.point_id] for task in kept}
     return planned.model_copy(
         update={
+            "uid": old.uid,
             "created_unix_s": old.created_unix_s,
             "points": kept_points | planned.points,
             "tasks": (*planned.tasks, *kept),

@@ -39,6 +39,7 @@ class Campaign(Frozen):
 
     schema_version: int = CAMPAIGN_SCHEMA
     name: str
+    uid: str = Field("", description="made when the directory is; tells campaigns of one name and user apart")
     sweep: str
     description: str = ""
     sweep_file: str = ""

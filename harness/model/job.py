@@ -47,6 +47,7 @@ class RunSpec(Frozen):
 
     schema_version: int = POINT_SCHEMA
     campaign: str
+    campaign_uid: str = ""
     point_id: str
     repeat: Count
     attempt: PositiveInt
@@ -66,7 +67,7 @@ class RunSpec(Frozen):
 
     @property
     def job_name(self) -> str:
-        return job_name(self.campaign, self.point_id, self.repeat, self.attempt)
+        return job_name(self.campaign, self.point_id, self.repeat, self.attempt, self.campaign_uid)
 
 
 def attempt_name(repeat: int, attempt: int) -> str:
@@ -74,18 +75,30 @@ def attempt_name(repeat: int, attempt: int) -> str:
     return f"r{repeat}a{attempt}"
 
 
-def job_name(campaign: str, point_id: str, repeat: int, attempt: int) -> str:
+def job_name(campaign: str, point_id: str, repeat: int, attempt: int, campaign_uid: str = "") -> str:
     """The scheduler's name of a job: unique per campaign, letters and digits only, at most 15 of them.
 
     Fifteen is the limit of Torque's qsub -N. Reconciliation after a crash looks jobs up by this name, so it hashes
-    the campaign too: two campaigns may hold the same point. The user's own words never enter it.
+    the campaign too: two campaigns may hold the same point, and two checkouts of one user the same campaign's name.
+    The user's own words never enter it.
     """
-    digest = hashlib.sha256(f"{campaign}\0{point_id}".encode()).digest()
+    return f"h{_word(campaign, campaign_uid, point_id)}{attempt_name(repeat, attempt)}"
+
+
+def group_job_name(campaign: str, number: int, campaign_uid: str = "") -> str:
+    """The scheduler's name of an array or a pack: as :func:`job_name`, for the group of this number (from 1)."""
+    return f"h{_word(campaign, campaign_uid, 'group')}g{number}"
+
+
+def _word(campaign: str, campaign_uid: str, subject: str) -> str:
+    """Eight letters and digits that stand for the subject of a campaign."""
+    parts = [campaign, *([campaign_uid] if campaign_uid else []), subject]
+    digest = hashlib.sha256("\0".join(parts).encode()).digest()
     number, word = int.from_bytes(digest[:8], "big"), ""
     for _ in range(_NAME_DIGITS):
         number, digit = divmod(number, 36)
         word += _BASE36[digit]
-    return f"h{word}{attempt_name(repeat, attempt)}"
+    return word
 
 
 class JobState(str, Enum):
@@ -129,6 +142,7 @@ class Observation(Frozen):
     reason: str = Field("", description="the scheduler's comment or reason, for people")
     never_runnable: bool = Field(False, description="queued but cannot ever start, such as PBS Can Never Run")
     job_name: str = ""
+    elements: PositiveInt = Field(1, description="jobs that it stands for: an array's that have not ended")
 
 
 class ExitRecord(Frozen):

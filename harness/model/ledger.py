@@ -3,7 +3,8 @@
 Every record has ``record`` (its kind), ``unix_s``, and, but for ``note``, the key ``point_id``, ``repeat``,
 ``attempt``.
 
-``intent``     job_name, script: written and fsynced before the scheduler is asked
+``intent``     job_name, script: written and fsynced before the scheduler is asked; where the job has many attempts,
+               group (its directory's name) and, in an array, index
 ``submitted``  job_id
 ``refused``    message: the scheduler said no; nothing was queued
 ``state``      state, native_state, exit_status, reason: an observation that changed the state, or evidence found
@@ -35,10 +36,15 @@ class AttemptStatus:
 
     ``job_id`` is empty while the scheduler's answer is not known. ``refused`` means that the scheduler said no and
     queued nothing: the same attempt may be submitted again, by a new intent.
+
+    ``group`` names the array or pack that the attempt was submitted in, empty where it has a job of its own. In an
+    array ``index`` is its place, and ``job_id`` its element's own; the attempts of a pack share one ``job_id``.
     """
 
     state: JobState = JobState.INTENDED
     job_name: str = ""
+    group: str = ""
+    index: int | None = None
     job_id: str = ""
     native_state: str = ""
     exit_status: int | None = None
@@ -73,7 +79,7 @@ def apply(old: AttemptStatus | None, record: Mapping[str, Any]) -> AttemptStatus
     if kind == "intent":
         if status.intended_unix_s is not None and not status.refused:
             return status
-        return AttemptStatus(job_name=str(record["job_name"]), intended_unix_s=when)
+        return _intended(record, when)
     if kind == "submitted":
         state = advance(status.state, JobState.QUEUED)
         return replace(status, state=state, job_id=str(record["job_id"]), submitted_unix_s=when)
@@ -83,6 +89,16 @@ def apply(old: AttemptStatus | None, record: Mapping[str, Any]) -> AttemptStatus
     if kind == "state":
         return _observe(status, record, when)
     raise ValueError(f"unknown kind of record {kind!r}")
+
+
+def _intended(record: Mapping[str, Any], when: float) -> AttemptStatus:
+    index = record.get("index")
+    return AttemptStatus(
+        job_name=str(record["job_name"]),
+        group=str(record.get("group") or ""),
+        index=None if index is None else int(index),
+        intended_unix_s=when,
+    )
 
 
 def _observe(status: AttemptStatus, record: Mapping[str, Any], when: float) -> AttemptStatus:

@@ -13,6 +13,7 @@ from harness.jobs.ledger import Ledger
 from harness.layout import CampaignLayout
 from harness.model.axes import Axes, point_id
 from harness.model.campaign import Campaign, PlannedPoint, Task
+from harness.model.job import job_name
 from harness.model.ledger import AttemptKey
 
 
@@ -28,8 +29,17 @@ def with_base(plan: Campaign, **axes: object) -> Campaign:
 
 def test_a_campaign_is_written_and_read_back(tmp_path: Path) -> None:
     layout, plan = CampaignLayout(tmp_path / "c"), campaign()
-    assert open_campaign(layout, plan, CLUSTER) == plan == load_campaign(layout)
+    made = open_campaign(layout, plan, CLUSTER)
+    assert made == load_campaign(layout)
+    assert made.model_copy(update={"uid": ""}) == plan
     assert read_cluster(layout.cluster) == CLUSTER
+
+
+def test_two_campaigns_of_one_name_do_not_share_job_names(tmp_path: Path) -> None:
+    one, other = (open_campaign(CampaignLayout(tmp_path / name), campaign(), CLUSTER) for name in ("a", "b"))
+    point = next(iter(one.points))
+    assert job_name(one.name, point, 0, 1, one.uid) != job_name(other.name, point, 0, 1, other.uid)
+    assert open_campaign(CampaignLayout(tmp_path / "a"), campaign(points=3), CLUSTER).uid == one.uid
 
 
 def test_what_was_begun_is_kept_and_what_was_not_is_dropped(tmp_path: Path) -> None:
