@@ -1,0 +1,176 @@
+"""What all tf.data pipelines share: threads, the counted prefetch buffer, echoing, batches for the training loop.
+
+``parallel_threads`` sizes tf.data's private pool of threads; unset it has one for each of the rank's cores, as other
+pools have. ``workers`` are the parallel calls of the map that reads and decodes; 0: one for each of those threads.
+tf.data has no loader that works in the training thread, unless nothing is buffered and nothing is parallel.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from harness.errors import UserError
+from harness.pipelines.interface import option
+from harness.pipelines.tf_images import random_view
+from harness.pipelines.tf_sieve import Sieve, plain, reason
+from harness.runtime.interfaces import Batch, RunContext
+
+AUTOTUNE = int(tf.data.AUTOTUNE)
+
+#: builds the batches ``(images, labels[, fresh])`` of a pipeline; a sieve lets go by what cannot be decoded
+Recipe = Callable[[Sieve | None], tf.data.Dataset]
+
+
+def parallel_calls(context: RunContext) -> int:
+    """Parallel calls of the map that reads and decodes."""
+    return int(context.axes.workers or context.threads)
+
+
+def shuffled(dataset: tf.data.Dataset, context: RunContext, default: int, salt: int = 0) -> tf.data.Dataset:
+    """``dataset`` through a shuffle buffer, in a new order each epoch; the axis's size, else ``default`` elements."""
+    size = default if context.axes.shuffle_buffer is None else context.axes.shuffle_buffer
+    if size == 0:
+        return dataset
+    return dataset.shuffle(size, seed=context.spec.seed + 1000 * salt, reshuffle_each_iteration=True)
+
+
+class TfStream:
+    """Batches of one rank from a tf.data pipeline.
+
+    ``prefetch`` 0 puts no buffer at the end of the pipeline, so the training thread waits for each batch's making;
+    :data:`AUTOTUNE` leaves its depth to tf.data. A counter in front of the buffer tells how many batches it holds:
+    tf.data itself does not say.
+    """
+
+    def __init__(self, context: RunContext, recipe: Recipe, *, prefetch: int, samples: int, fuse: bool = False):
+        self._context = context
+        self._recipe = recipe
+        self._prefetch = prefetch if context.axes.prefetch is None else int(context.axes.prefetch)
+        self._samples = samples
+        self._fuse = fuse
+        self._skip = option(context.axes, "corrupt") == "skip"
+        self._taken = 0
+        self._threads: list[int] = []
+        self._iterator: Any = None
+        with tf.device("/cpu:0"):
+            self._made = tf.Variable(0, dtype=tf.int64, trainable=False)
+            self._sieve = Sieve(samples) if self._skip else None
+            self._dataset = self._counted(recipe(self._sieve))
+
+    def _counted(self, batches: tf.data.Dataset) -> tf.data.Dataset:
+        if self._prefetch:
+
+            def count(*batch: Any) -> Any:
+                self._made.assign_add(1)
+                return batch
+
+            batches = batches.map(plain(count)).prefetch(self._prefetch)
+        return batches.with_options(_options(self._context.threads, self._fuse))
+
+    def batches(self) -> Iterator[Batch]:
+        size = int(self._context.axes.batch_size)
+        before = _threads()
+        with tf.device("/cpu:0"):
+            self._iterator = iter(self._dataset)
+        while True:
+            images, labels, *fresh = self._next()
+            if not self._taken:
+                self._threads = sorted(_threads() - before)
+            self._taken += 1
+            if self._sieve is not None:
+                self._sieve.report(self._context.note)
+            yield Batch((images, labels), int(tf.reduce_sum(fresh[0])) if fresh else size, size)
+
+    def _next(self) -> Any:
+        try:
+            return next(self._iterator)
+        except StopIteration:
+            raise UserError(f"none of {self._samples} images in a row could be read or decoded") from None
+        except tf.errors.OpError as error:
+            raise UserError(self._what_failed(error)) from None
+
+    def _what_failed(self, error: tf.errors.OpError) -> str:
+        """Which image it was: tf.data does not say, so the same batches are made again with a sieve under them."""
+        with tf.device("/cpu:0"):
+            sieve = Sieve(self._samples)
+            again = iter(self._recipe(sieve).with_options(_options(self._context.threads, False)))
+            for _ in range(2 + self._samples // int(self._context.axes.batch_size)):
+                next(again, None)
+                if names := sieve.caught():
+                    return f"{names[0]}: {reason(error)}; to leave such images out, set options: corrupt: skip"
+        return f"the input pipeline failed: {reason(error)}"
+
+    def occupancy(self) -> int | None:
+        """Batches in the prefetch buffer."""
+        return int(self._made.numpy()) - self._taken if self._prefetch else None
+
+    def worker_cpus(self) -> list[int] | None:
+        """Those of a thread that tf.data started: they have no names, so those that came with the first batch."""
+        for thread in self._threads:
+            with suppress(OSError):  # it has ended
+                return sorted(os.sched_getaffinity(thread))
+        return None
+
+    def close(self) -> None:
+        """tf.data ends its threads when the last reference to the iterator goes."""
+        if self._sieve is not None and self._iterator is not None:
+            self._sieve.report(self._context.note)
+            self._sieve.summarise(self._context.note)
+        self._iterator = None
+
+
+def _threads() -> set[int]:
+    return {int(task.name) for task in Path("/proc/self/task").iterdir()}
+
+
+def _options(threads: int, fuse: bool) -> tf.data.Options:
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = threads
+    options.deterministic = True
+    # tf.data would otherwise put a buffer where the point says that there is none
+    options.experimental_optimization.inject_prefetch = False
+    options.experimental_optimization.map_and_batch_fusion = fuse
+    return options
+
+
+def mapped(
+    dataset: tf.data.Dataset, name: Callable[..., Any], load: Callable[..., Any], calls: int, sieve: Sieve | None
+) -> tf.data.Dataset:
+    """``dataset.map(load)`` in parallel, through the sieve where there is one."""
+    if sieve is not None:
+        return sieve.map(dataset, name, load, calls)
+    return dataset.map(plain(load), num_parallel_calls=calls)
+
+
+def finished(context: RunContext) -> Callable[[Any, Any], Any]:
+    """From the images ``(k, h, w, c)`` of one sample and its label to ``(images, labels)``: augmented and echoed.
+
+    Example echoing repeats each image ``echo`` times in a row, before its augmentation, so that each copy gets its own,
+    or after it. There is then a third part, 1 for the first of each and 0 for its copies.
+    """
+    times = int(context.axes.echo)
+    anew = option(context.axes, "echo_at") == "before_augment"
+    augment = random_view if option(context.axes, "augment") else _as_they_are
+
+    def finish(images: Any, label: Any) -> Any:
+        fresh = tf.shape(images)[0]
+        if times == 1:
+            images = augment(images)
+        else:
+            images = augment(tf.repeat(images, times, axis=0)) if anew else tf.repeat(augment(images), times, axis=0)
+        labels = tf.repeat(label[None], fresh * times, axis=0)
+        return (
+            (images, labels) if times == 1 else (images, labels, tf.tile(tf.one_hot(0, times, dtype=tf.int64), [fresh]))
+        )
+
+    return finish
+
+
+def _as_they_are(images: Any) -> Any:
+    return images
