@@ -81,7 +81,7 @@ def make(
     from harness.datasets.make import make as make_set
     from harness.datasets.parts import usable_cpus
 
-    request = _request(form, origin, seed, train, test, classes, layout)
+    request = request_of(form, origin, seed, train, test, classes, layout)
     path = directory_of(request.name, to, storage, cluster)
     if not force and (found := is_made(path, request)):
         report(path, found, "already there", as_json)
@@ -92,7 +92,7 @@ def make(
     report(path, manifest, f"made in {time.monotonic() - started_s:.1f} s", as_json)
 
 
-def _request(
+def request_of(
     form: str,
     origin: str,
     seed: int,
@@ -101,6 +101,11 @@ def _request(
     classes: int | None,
     layout: str | None,
 ) -> Request:
+    """What ``harness data make`` with these options makes; None: the default.
+
+    Raises:
+        UserError: an option that the format does not have.
+    """
     from harness.catalog import DATASETS, lookup
     from harness.datasets.make import DEFAULT_CLASSES, DEFAULT_COUNTS
     from harness.datasets.manifest import Request

@@ -31,6 +31,7 @@ class SweepChoice:
     only: str | None
     results: Path | None
     project_root: Path
+    scale: str | None = None
 
     def plan(self) -> tuple[Campaign, Cluster]:
         """The campaign and its cluster.
@@ -49,6 +50,7 @@ class SweepChoice:
             queue=self.queue,
             campaign_name=self.campaign,
             only=self.only,
+            scale=self.scale,
         )
 
     @property
@@ -76,12 +78,13 @@ def sweep_choice(
     overrides: tuple[str, ...],
     only: str | None,
     results: Path | None,
+    scale: str | None = None,
 ) -> SweepChoice:
     """The options of :func:`sweep_options` as one value; the project is found from here, else from the sweep's file."""
     root = project_root(Path.cwd())
     if not (root / "configs" / "clusters").is_dir():
         root = project_root(sweep.absolute().parent)
-    return SweepChoice(sweep, cluster, queue, campaign, overrides, only, results, root)
+    return SweepChoice(sweep, cluster, queue, campaign, overrides, only, results, root, scale)
 
 
 def sweep_options(command: Command) -> Command:
@@ -90,7 +93,7 @@ def sweep_options(command: Command) -> Command:
 
     @wraps(command)
     def with_choice(*args: Any, **kwargs: Any) -> Any:
-        names = ("sweep", "cluster", "queue", "campaign", "overrides", "only", "results")
+        names = ("sweep", "cluster", "queue", "campaign", "overrides", "only", "results", "scale")
         choice = sweep_choice(**{name: kwargs.pop(name) for name in names})
         return command(*args, choice=choice, **kwargs)
 
@@ -112,6 +115,7 @@ _DECORATORS: tuple[Callable[[Any], Any], ...] = (
         multiple=True,
         help="Give an axis this value, or several: --set cpu_cores=1,2. Also repeats, walltime, steps.timed …",
     ),
+    click.option("--scale", metavar="NAME", help="A size that the sweep's file offers under scales:, such as smoke."),
     click.option("--only", metavar="EXPR", help="Keep the points where the expression holds."),
     click.option(
         "--results", type=click.Path(path_type=Path), metavar="DIR", help="Where campaigns lie; default: results/."

@@ -40,6 +40,10 @@ def check(cluster: Cluster, points: Iterable[PlannedPoint]) -> None:
         problems.update(_of_launcher(cluster))
     if problems:
         lines = [f"{text} ({count} points)" if count > 1 else text for text, count in problems.items()]
+        if any("harness data make" in text or "harness data convert" in text for text in problems):
+            lines.append(
+                "`harness run` with --make-data makes generated data sets itself, in the sizes the sweep gives"
+            )
         raise UserError("nothing was started:\n" + "\n".join(f"  {line}" for line in lines))
 
 

@@ -11,6 +11,7 @@ EPILOG = """\b
 Examples:
   harness run configs/sweeps/quickstart.yml
   harness run configs/sweeps/quickstart.yml --set repeats=1 --only "framework == 'torch'"
+  harness run configs/sweeps/alcf_threads_prefetch.yml --scale smoke --make-data
   harness run configs/sweeps/nus_cpu_cores.yml --cluster nus-volta --queue volta_gpu
 \b
 A second call repeats nothing that was measured; --fresh does. Ctrl-C loses nothing: on this machine
@@ -23,6 +24,7 @@ Exit codes: 0 all runs succeeded, 1 some failed, 2 bad input or something is mis
 @click.command(epilog=EPILOG)
 @sweep_options
 @click.option("--fresh", is_flag=True, help="Measure everything again; earlier results are kept beside the new ones.")
+@click.option("--make-data", is_flag=True, help="First make the generated data sets that are not there yet.")
 @jobs_option
 @retries_option
 @click.option("--report/--no-report", "with_report", default=True, help="Table, plots and findings at the end.")
@@ -32,6 +34,7 @@ def run(
     context: click.Context,
     choice: SweepChoice,
     fresh: bool,
+    make_data: bool,
     jobs: int | None,
     retries: int,
     with_report: bool,
@@ -44,6 +47,10 @@ def run(
     from harness.cli.outcome import finish
 
     console = Console(stderr=as_json, highlight=False)
+    if make_data:
+        from harness.cli.make_data import make_missing
+
+        make_missing(choice, console)
     outcome = run_sweep(choice, Wishes(fresh=fresh, jobs=jobs, retries=retries), console)
     if with_report and not outcome.interrupted:
         from harness.cli.closing import close

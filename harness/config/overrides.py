@@ -53,7 +53,7 @@ def _apply(sweep: Sweep, key: str, text: str) -> Sweep:
         raise UserError(f"--set: unknown key {key!r}; {nearest(key, [*fields, *_STEPS, *axis_names()])}")
     values = _axis_values(decoder, axis, text)
     decoder.finish()
-    return sweep.model_copy(update={"grids": tuple(_pinned(grid, axis, values) for grid in sweep.grids)})
+    return sweep.model_copy(update={"grids": tuple(pinned(grid, axis, values) for grid in sweep.grids)})
 
 
 def _sweep_value(decoder: Decoder, field: str, node: Node) -> Any:
@@ -85,7 +85,7 @@ def _node(text: str, file: str) -> Node:
     return Scalar("", False, "null", 0) if node is None else node
 
 
-def _pinned(grid: Grid, axis: str, values: tuple[Any, ...]) -> Grid:
+def pinned(grid: Grid, axis: str, values: tuple[Any, ...]) -> Grid:
     """``grid`` with the axis at these values and nowhere else."""
     matrix, base = dict(grid.matrix), {k: v for k, v in grid.base.items() if k != axis}
     if len(values) > 1:

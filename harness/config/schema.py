@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.config.axis_types import OPTION_PREFIX, axis_annotations, choices, options
 from harness.config.decode import adapter, user_key
+from harness.config.scales import SIZES
 from harness.model.axes import Axes
 from harness.model.cluster import Cluster
 from harness.model.sweep import Sweep
@@ -53,15 +54,26 @@ def sweep_schema() -> Schema:
     _as_written(head)
     own = {key: value for key, value in head["properties"].items() if key not in ("grids", "file")}
     parts = {"type": "array", "items": {"type": "object", "properties": grid, "additionalProperties": False}}
+    sizes = _closed({key: {"type": "integer", "minimum": 1, "description": text} for key, text in SIZES.items()})
+    data = {"type": "object", "additionalProperties": sizes, "description": own["data"]["description"]}
     return {
         "$schema": DRAFT,
         "title": "sweep",
         "type": "object",
-        "properties": {**own, **grid, "parts": parts},
+        "properties": {**own, **grid, "parts": parts, "data": data, "scales": _scales(own, grid, data)},
         "required": ["name"],
         "additionalProperties": False,
         "$defs": _grid_definitions(),
     }
+
+
+def _scales(head: Schema, grid: Schema, data: Schema) -> Schema:
+    keys = ("cluster", "repeats", "walltime", "memory")
+    scale = {key: head[key] for key in keys} | {
+        key: grid[key] for key in ("base", "matrix", "when", "exclude", "steps")
+    }
+    values = _closed({**scale, "data": data})
+    return {"type": "object", "additionalProperties": values, "description": head["scales"]["description"]}
 
 
 def _as_written(model: Schema) -> None:

@@ -10,6 +10,7 @@ from harness.catalog import WORKLOADS
 from harness.config.decode import Decoder, Special
 from harness.config.expressions import names_used
 from harness.config.grid_reader import PART_KEYS, GridReader
+from harness.config.scales import read_data, read_scales
 from harness.config.yaml_marks import Mapping, parse_mapping, read_mapping
 from harness.model.sweep import Expression, Grid, Sweep
 
@@ -32,7 +33,11 @@ def _build(root: Mapping, file: str) -> Sweep:
     decoder = Decoder(file)
     reader = GridReader(decoder)
     special: dict[str, Special] = {key: getattr(reader, f"read_{key}") for key in (*PART_KEYS, "parts")}
-    values = decoder.fields(root, Sweep, "a sweep", special, hidden=("grids", "file"))
+    heads: dict[str, Special] = {
+        "scales": lambda node: read_scales(decoder, reader, node),
+        "data": lambda node: read_data(decoder, node),
+    }
+    values = decoder.fields(root, Sweep, "a sweep", {**special, **heads}, hidden=("grids", "file"))
     common = {key: values.pop(key) for key in special if key in values}
     if not decoder.problems:
         _check_name(decoder, root, values["name"])

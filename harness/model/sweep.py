@@ -61,6 +61,24 @@ class Grid(Frozen):
         return [*self.matrix, *(axis for group in self.zip for axis in group)]
 
 
+class Scale(Frozen):
+    """A sweep's variant of another size: what it replaces, and what it adds to each grid.
+
+    ``base`` gives an axis one value wherever the file gives it any; ``matrix`` replaces an axis's list; ``when`` and
+    ``exclude`` come after the file's own. ``data`` is as in :class:`Sweep`.
+    """
+
+    base: Values = Field(default_factory=dict)
+    matrix: dict[str, tuple[AxisValue, ...]] = Field(default_factory=dict)
+    when: tuple[Conditional, ...] = ()
+    exclude: tuple[Condition, ...] = ()
+    cluster: str | None = None
+    repeats: PositiveInt | None = None
+    walltime_s: PositiveInt | None = None
+    memory_bytes: PositiveInt | None = None
+    data: dict[str, dict[str, PositiveInt]] = Field(default_factory=dict)
+
+
 class Sweep(Frozen):
     """A sweep file. Its points are those of its grids, one after another, equal ones once."""
 
@@ -72,4 +90,8 @@ class Sweep(Frozen):
     order_seed: Count = Field(0, description="seed of the order of the runs; the axis seed is that of the weights")
     walltime_s: PositiveInt | None = Field(None, description="time limit of one run; unset: the queue's default")
     memory_bytes: PositiveInt | None = Field(None, description="memory per node; unset: the cluster's default")
+    data: dict[str, dict[str, PositiveInt]] = Field(
+        default_factory=dict, description="data set → sizes in which --make-data makes it: train, test, classes …"
+    )
+    scales: dict[str, Scale] = Field(default_factory=dict, description="variants of other sizes, for --scale")
     file: str = ""

@@ -105,7 +105,7 @@ def test_anchors_share_values() -> None:
 def test_all_problems_of_a_file_at_once_in_the_order_of_lines() -> None:
     found = problems("name: x\nmatrx: {}\nrepeats: x\nbase: {workload: replai, cpu_cores: -1}\nwalltime: 12:00:00\n")
     assert [line.split(": ", 1)[0] for line in found] == ["s.yml:2", "s.yml:3", "s.yml:4", "s.yml:4", "s.yml:5"]
-    assert "unknown key 'matrx' in a sweep; did you mean 'matrix'? valid: base, cluster, derive," in found[0]
+    assert "unknown key 'matrx' in a sweep; did you mean 'matrix'? valid: base, cluster, data, derive," in found[0]
     assert found[1] == "s.yml:3: repeats: 'x' is no whole number; write it in decimal digits"
     assert "'replai' is not known; did you mean 'replay'?" in found[2]
     assert found[3] == "s.yml:4: cpu_cores: -1 is not allowed; it must be greater than or equal to 1"
