@@ -15,6 +15,7 @@ import numpy as np
 from harness import catalog
 from harness.model.axes import Axes
 from harness.model.job import Placement, RunSpec
+from harness.pipelines.interface import batch_form
 from harness.pipelines.stream import BatchStream
 from harness.runtime.interfaces import Batch, Ranks, RunContext
 
@@ -90,9 +91,35 @@ def patterns(shape: tuple[int, ...], count: int = 512) -> tuple[np.ndarray, np.n
     return np.clip(classes[labels] + noise, 0, 255).astype(np.uint8), labels.astype(np.uint8)
 
 
+def pixel_feed(context: RunContext) -> Callable[[int], Batch]:
+    """From a batch's number to a batch of random pixels and labels, as a pipeline that decodes images makes it."""
+    form, size = batch_form(context.axes), context.axes.batch_size
+
+    def batch(index: int) -> Batch:
+        random = np.random.default_rng((index, context.ranks.rank))
+        images = random.integers(0, 256, (size, form.height, form.width, form.channels), dtype=np.uint8)
+        labels = random.integers(0, form.classes, size)
+        if form.multi_label:
+            labels = random.integers(0, 2, (size, form.classes)).astype(np.float32)
+        return Batch(in_framework(context, images, labels), size)
+
+    return batch
+
+
+def in_framework(context: RunContext, images: np.ndarray, labels: np.ndarray) -> Any:
+    """``(b, h, w, c)`` arrays as the framework's pipelines hand them over."""
+    if context.axes.framework != "torch":
+        return images, labels
+    import torch
+
+    return torch.from_numpy(images).permute(0, 3, 1, 2), torch.from_numpy(labels)
+
+
 def prepare_feed(context: RunContext, augment: bool = True) -> Callable[[int], Batch]:
     """From a batch's number to this rank's batch, as the pipelines make it."""
     workload = catalog.WORKLOADS[context.axes.workload]
+    if workload.recipe is None:
+        return pixel_feed(context)
     images, labels = patterns(catalog.DATASETS[workload.dataset].sample_shape)
     recipe = catalog.load(workload.recipe)()
     scaled = recipe.prepare(images)
@@ -110,12 +137,6 @@ def prepare_feed(context: RunContext, augment: bool = True) -> Callable[[int], B
     )
 
     def batch(index: int) -> Batch:
-        data: Any = stream[index]
-        if context.axes.framework == "torch":
-            import torch
-
-            images, labels = map(torch.from_numpy, data)
-            data = (images.permute(0, 3, 1, 2), labels)
-        return Batch(data, context.axes.batch_size)
+        return Batch(in_framework(context, *stream[index]), context.axes.batch_size)
 
     return batch

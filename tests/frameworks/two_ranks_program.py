@@ -10,7 +10,13 @@ import numpy as np
 from frameworks_support import Maker, prepare_feed
 
 STEPS = 3
-CASES = {"plain": "resnet20_cifar10", "dcgan_mnist": "dcgan_mnist", "resnet20_cifar10": "resnet20_cifar10"}
+CASES: dict[str, dict[str, Any]] = {
+    "plain": {"workload": "resnet20_cifar10"},
+    "dcgan_mnist": {"workload": "dcgan_mnist"},
+    "resnet20_cifar10": {"workload": "resnet20_cifar10"},
+    "lenet_mnist": {"workload": "lenet_mnist"},
+    "resnet_imagenet": {"workload": "resnet_imagenet", "model": "resnet34", "options": {"image_size": 32}},
+}
 
 
 def train(framework: str, case: str, batch_size: int, **place: Any) -> dict[str, Any]:
@@ -19,7 +25,7 @@ def train(framework: str, case: str, batch_size: int, **place: Any) -> dict[str,
     plain: no augmentation, and batch normalisation in inference mode, so that samples do not influence one another.
     """
     maker, plain = Maker(), case == "plain"
-    context = maker.context(CASES[case], framework, batch_size=batch_size, **place)
+    context = maker.context(framework=framework, batch_size=batch_size, **CASES[case], **place)
     session = maker.session(context)
     if plain:
         freeze_normalisation(session.model)

@@ -175,6 +175,18 @@ def test_the_queue() -> None:
         ({"pipeline": "scripted"}, "pipeline", "pipeline scripted has no tensorflow version"),
         ({"dataset": "mnist"}, "dataset", "samples of mnist are 28×28×1; workload resnet20_cifar10 takes 32×32×3"),
         ({"dataset": "digits:cifar10"}, "dataset", "there is no digits cifar10; it can be real, photos, synthetic"),
+        ({"model": "resnet50"}, "model", "resnet20_cifar10 has no model resnet50; it has one model and takes no name"),
+        (
+            {"workload": "resnet_imagenet", "model": "resnet-34"},
+            "model",
+            "has no model resnet-34; did you mean 'resnet34'? valid: resnet34, resnet50, densenet121",
+        ),
+        (
+            {"workload": "resnet_imagenet", "dataset": "cifar10"},
+            "dataset",
+            "resnet_imagenet does not train on cifar10; it takes imagenet, caltech256, chestxray14",
+        ),
+        ({"workload": "lenet_mnist", "dataset": "cifar10"}, "dataset", "samples of cifar10 are 32×32×3"),
         ({"workload": "replay", "dataset": "mnist"}, "dataset", "workload replay reads no data"),
         ({"workload": "replay", "multiprocessing": True}, "unused_axis", "does not use multiprocessing"),
         ({"options": {"produce_s": 0.5}}, "option", "has the option produce_s; set it with `when`"),
