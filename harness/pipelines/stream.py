@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from harness.catalog import DATASETS, WORKLOADS, load, lookup, split_dataset
 from harness.errors import UserError
+from harness.pipelines.order import Order
 from harness.runtime.interfaces import RunContext
 
 Images = NDArray[np.float32]
@@ -33,11 +34,8 @@ class Recipe(Protocol):
 class BatchStream:
     """Batches ``(images (b, h, w, c) float32, labels (b,) int64)`` of one rank, numbered from 0 without end.
 
-    The epochs, each a fresh permutation of the ``n`` samples, are laid end to end; rank ``r`` of ``w`` takes the
-    positions r, r+w, r+2w, … So over every epoch's n positions each sample is delivered once over all ranks, the
-    ranks' parts are disjoint, and batch ``i`` of all ranks together is batch ``i`` of a single rank with a batch size
-    ``w`` times as large. Every batch is full: it may reach from one epoch into the next, where Keras's ``fit`` would
-    end the epoch on a smaller batch; so all steps cost the same and can be compared.
+    Which samples they hold is :class:`~harness.pipelines.order.Order`'s; where Keras's ``fit`` would end an epoch on a
+    smaller batch, every batch here is full, so all steps cost the same and can be compared.
     """
 
     def __init__(
@@ -46,35 +44,16 @@ class BatchStream:
         self._images = images
         self._labels = labels
         self._recipe = recipe
-        self._batch_size = batch_size
-        self._rank = rank
-        self._world = world
-        self._seed = seed
-        self._orders: dict[int, NDArray[np.int64]] = {}
+        self._order = Order(len(images), batch_size, rank=rank, world=world, seed=seed)
 
     def __getitem__(self, index: int) -> tuple[Images, Labels]:
         """Batch ``index``; safe to call from several threads at once."""
-        chosen = self.indices(index)
-        random = np.random.default_rng((self._seed, 1, self._rank, index))
-        return self._recipe.augment(self._images[chosen], random), self._labels[chosen]
+        chosen = self._order.indices(index)
+        return self._recipe.augment(self._images[chosen], self._order.random(index)), self._labels[chosen]
 
     def indices(self, index: int) -> NDArray[np.int64]:
         """Which samples make up batch ``index``, ``(b,)``."""
-        places = np.arange(index * self._batch_size, (index + 1) * self._batch_size) * self._world + self._rank
-        epochs, offsets = np.divmod(places, len(self._images))
-        chosen = np.empty(self._batch_size, np.int64)
-        for epoch in np.unique(epochs):
-            here = epochs == epoch
-            chosen[here] = self._order(int(epoch))[offsets[here]]
-        return chosen
-
-    def _order(self, epoch: int) -> NDArray[np.int64]:
-        # Two threads may compute one permutation, which is harmless; the dict is replaced whole, so readers are safe.
-        order = self._orders.get(epoch)
-        if order is None:
-            order = np.random.default_rng((self._seed, 0, epoch)).permutation(len(self._images))
-            self._orders = {old: kept for old, kept in self._orders.items() if old >= epoch - 1} | {epoch: order}
-        return order
+        return self._order.indices(index)
 
 
 def load_stream(context: RunContext) -> BatchStream:
