@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sites.pbs import answers, options, resources
+from sites.pbs import answers, options, resources, torque
 from sites.pbs.jobs import HELD, Job, Unit
 from sites.pbs.options import RANGE, Request
 from sites.pbs.words import Rejected, Reply, illegal_value
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 async def qsub(server: Server, command: Mapping[str, Any]) -> Reply:
     """Queue a job, or refuse it; ``late`` faults queue it some time after, with the caller waiting or long gone."""
-    request = options.from_command_line(command["argv"])
+    letters = torque.LETTERS if server.is_torque else options.LETTERS
+    request = options.from_command_line(command["argv"], letters)
     name, script = _script(request, command)
     if script is None:
         return Reply(send_stdin=True)
     if request.operands[:1] != ["--"]:
-        request.add_missing(options.from_script(script))
+        request.add_missing(options.from_script(script, letters))
     variables = _variables(request, command, server)
     needs = _check(server, request, command)
     if late := server.fault("late", "qsub"):
@@ -100,7 +101,10 @@ def _check(server: Server, request: Request, command: Mapping[str, Any]) -> reso
         raise Rejected("Bad UID for job execution", 175)
     if "J" in request.values and request.values.get("r") == "n":
         raise Rejected(f" cannot submit non-rerunable Array Job\n{options.USAGE}", 2)
-    needs = resources.understand(request.resources, settings.labels, settings.strings)
+    if server.is_torque:
+        needs = _check_torque(server, request)
+    else:
+        needs = resources.understand(request.resources, settings.labels, settings.strings)
     if "/" in request.values.get("P", ""):
         raise illegal_value("project")
     if "group_list" in request.attributes:
@@ -112,8 +116,7 @@ def _check(server: Server, request: Request, command: Mapping[str, Any]) -> reso
     if not queue.enabled:
         raise Rejected("Queue is not enabled", 173)
     _hook(queue.hook, request)
-    ncpus = needs.listed["ncpus"]
-    if queue.max_ncpus and isinstance(ncpus, int) and ncpus > queue.max_ncpus:
+    if queue.max_ncpus and sum(chunk.counts["ncpus"] for chunk in needs.chunks) > queue.max_ncpus:
         raise Rejected("Job violates queue and/or server resource limits", 188)
     if queue.max_walltime_s and (needs.walltime_s or 0) > queue.max_walltime_s:
         raise Rejected("Job violates queue and/or server resource limits", 188)
@@ -124,6 +127,16 @@ def _check(server: Server, request: Request, command: Mapping[str, Any]) -> reso
         active = sum(job.active for job in server.jobs.values() if job.queue == name and job.user == command["user"])
         if active + len(units) > queue.per_user:
             raise Rejected("would exceed queue generic's per-user limit", 38)
+    return needs
+
+
+def _check_torque(server: Server, request: Request) -> resources.Needs:
+    """Torque refuses at once what no node could ever hold, and names longer than 15 characters."""
+    if len(request.values.get("N", "")) > torque.MAX_NAME:
+        raise Rejected("illegal -N value", 2)
+    needs = torque.understand(request.resources)
+    if resources.fits_never(needs, server.nodes):
+        raise Rejected(torque.NOT_FEASIBLE, 188)
     return needs
 
 
@@ -138,6 +151,8 @@ def _hook(asked: bool, request: Request) -> None:
 
 
 def _units(request: Request) -> dict[int | None, Unit]:
+    if "t" in request.values:
+        return {index: Unit(index) for index in torque.indices(request.values["t"])}
     match = RANGE.fullmatch(request.values.get("J", ""))
     if not match:
         return {None: Unit(None)}
@@ -146,8 +161,8 @@ def _units(request: Request) -> dict[int | None, Unit]:
 
 
 def _throttle(request: Request) -> int | None:
-    match = RANGE.fullmatch(request.values.get("J", ""))
-    return int(match[4]) if match and match[4] else None
+    text = request.values.get("J", request.values.get("t", "")).partition("%")[2]
+    return int(text) if text else None
 
 
 # qstat
@@ -157,7 +172,8 @@ async def qstat(server: Server, command: Mapping[str, Any]) -> Reply:
     """Describe jobs; what cannot be answered goes to stderr, the rest is answered all the same."""
     flags, ids = getopt.gnu_getopt(command["argv"], "aefF:hHinpqQrRsStT:u:wxBEG")
     given = {name[1:]: value for name, value in flags}
-    history, expand = "x" in given or "H" in given, "t" in given
+    # Torque shows ended jobs for a while without being asked
+    history, expand = "x" in given or "H" in given or server.is_torque, "t" in given
     found: dict[str, answers.Attributes] = {}
     errors, code = "", 0
     if not ids:
@@ -167,7 +183,7 @@ async def qstat(server: Server, command: Mapping[str, Any]) -> Reply:
         try:
             found |= _described(server, text, history, expand)
         except Rejected as refusal:
-            errors += f"qstat: {refusal.message}\n"
+            errors += f"qstat: {server.worded(refusal.message)}\n"
             code = refusal.returncode
     return Reply(_formatted(server, found, given), errors, code)
 
@@ -182,14 +198,16 @@ def _described(server: Server, text: str, history: bool, expand: bool) -> dict[s
     if job.ended and not history:
         raise Rejected(f"{full} Job has finished, use -x or -H to obtain historical job information", 35)
     if units is not None:
-        return {job.unit_id(unit): answers.describe(job, unit) for unit in units}
-    found = {job.id: answers.describe(job, None)}
+        return {job.unit_id(unit): server.describe(job, unit) for unit in units}
+    found = {job.id: server.describe(job, None)}
     if expand and job.is_array:
-        found |= {job.unit_id(unit): answers.describe(job, unit) for unit in job.units.values()}
+        found |= {job.unit_id(unit): server.describe(job, unit) for unit in job.units.values()}
     return found
 
 
 def _formatted(server: Server, found: Mapping[str, answers.Attributes], given: Mapping[str, str]) -> str:
+    if server.is_torque and "x" in given:
+        return torque.as_xml(found)
     if "f" not in given:
         return answers.as_table(found.items())
     if given.get("F") != "json":
@@ -218,12 +236,16 @@ async def qdel(server: Server, command: Mapping[str, Any]) -> Reply:
         try:
             job, units = server.find(text)
             if job.ended:
+                if server.is_torque:
+                    raise Rejected(
+                        f"Request invalid for state of job MSG=invalid state for job - COMPLETE {job.id}", 170
+                    )
                 if "x" not in given:
                     raise Rejected(f"Job has finished {job.id}", 35)
                 job.forgotten = True
             server.delete(job, units, force=given.get("W") == "force")
         except Rejected as refusal:
-            errors += f"qdel: {refusal.message}\n"
+            errors += f"qdel: {server.worded(refusal.message)}\n"
             code = refusal.returncode
     server.schedule()
     return Reply("", errors, code)
@@ -236,7 +258,7 @@ async def qselect(server: Server, command: Mapping[str, Any]) -> Reply:
         f"{job.id}\n"
         for job in server.jobs.values()
         if not job.forgotten
-        and ("x" in given or not job.ended)
+        and ("x" in given or server.is_torque or not job.ended)
         and given.get("N", job.name) == job.name
         and given.get("q", job.queue) == job.queue
         and job.user in given.get("u", job.user).split(",")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sites import processes
+from sites.pbs import torque
 from sites.pbs.jobs import FAILED, FINISHED, RUNNING, TERMINATED, Job, Unit
 from sites.pbs.words import SERVER
 
@@ -27,6 +28,7 @@ class Host:
     kill_delay_s: float
     own_hostnames: bool
     marker: str
+    torque: bool = False
 
     def files(self, job: Job, unit: Unit) -> tuple[Path, Path]:
         """The script's copy and the nodefile."""
@@ -115,6 +117,8 @@ def _environment(host: Host, job: Job, unit: Unit, nodefile: Path) -> dict[str, 
         "OMP_NUM_THREADS": threads,
         "FAKE_PBS": host.marker,
     }
+    if host.torque:
+        return found | torque.variables(job, unit)
     if unit.index is not None:
         found |= {"PBS_ARRAY_ID": job.id, "PBS_ARRAY_INDEX": str(unit.index)}
     return found

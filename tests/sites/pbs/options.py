@@ -14,6 +14,7 @@ LETTERS = "a:A:c:C:e:fhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz"
 MAX_NAME = 230
 NAME = re.compile(r"[A-Za-z0-9_.+-]+")
 RANGE = re.compile(r"(\d+)-(\d+)(?::(\d+))?(?:%(\d+))?")
+TORQUE_INDICES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*(%\d+)?")
 CHOICES = {"j": ("oe", "eo", "n"), "r": ("y", "n"), "R": ("o", "e", "oe", "eo")}
 JOB_ID = r"\d+(\[\])?(\.\w+)?"
 DEPEND = re.compile(rf"(after|afterok|afternotok|afterany):{JOB_ID}(:{JOB_ID})*")
@@ -39,13 +40,13 @@ class Request:
                 mine.setdefault(name, value)
 
 
-def from_command_line(argv: Sequence[str]) -> Request:
+def from_command_line(argv: Sequence[str], letters: str = LETTERS) -> Request:
     words, command = list(argv), []
     if "--" in words:
         at = words.index("--")
         words, command = words[:at], words[at + 1 :]
     try:
-        options, operands = getopt.gnu_getopt(words, LETTERS)
+        options, operands = getopt.gnu_getopt(words, letters)
     except getopt.GetoptError as error:
         raise Rejected(f"invalid option -- '{error.opt}'\n{USAGE}", 2) from None
     request = Request(operands=["--", *command] if command else operands)
@@ -57,22 +58,22 @@ def from_command_line(argv: Sequence[str]) -> Request:
     return request
 
 
-def from_script(text: str) -> Request:
+def from_script(text: str, letters: str = LETTERS) -> Request:
     """The directives of a script: up to its first command, each line parsed as a command line of its own."""
     if "\r\n" in text:
         raise Rejected("script contains cr, lf\n", 1)
     request = Request()
     for line in text.split("\n"):
         if line.startswith("#PBS"):
-            _directive(request, line[len("#PBS") :].strip())
+            _directive(request, line[len("#PBS") :].strip(), letters)
         elif line.strip() and not line.lstrip().startswith(("#", ":")):
             break
     return request
 
 
-def _directive(request: Request, text: str) -> None:
+def _directive(request: Request, text: str, letters: str) -> None:
     try:
-        options, operands = getopt.gnu_getopt(shlex.split(text), LETTERS)
+        options, operands = getopt.gnu_getopt(shlex.split(text), letters)
         if ("-X", "") in options:
             raise Rejected(f"DISPLAY not set\nqsub: directive error: {text} \n", 1)
         if operands or not options:
@@ -91,6 +92,7 @@ def _take(request: Request, letter: str, value: str) -> None:
         "N": lambda: NAME.fullmatch(value) is not None,
         "J": lambda: _valid_range(value),
         "W": lambda: _valid_attributes(value),
+        "t": lambda: TORQUE_INDICES.fullmatch(value) is not None,
     }
     if letter in CHOICES and value not in CHOICES[letter] or letter in valid and not valid[letter]():
         raise ValueError(f"illegal -{letter} value")

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from sites import processes
-from sites.pbs import answers, resources
+from sites.pbs import answers, resources, torque
 from sites.pbs.commands import COMMANDS
 from sites.pbs.execution import Host, begin, execute, terminate
 from sites.pbs.jobs import Job, Unit
 from sites.pbs.resources import Node
 from sites.pbs.settings import Settings
-from sites.pbs.words import Rejected, Reply, server_down
+from sites.pbs.words import Rejected, Reply, server_down, unknown_job
 
 
 class Server:
@@ -43,10 +43,26 @@ class Server:
         self.random = random.Random(settings.seed)
         self.tasks: set[asyncio.Task[None]] = set()
         self.host = Host(
-            base, base / "home", settings.path, settings.kill_delay_s, settings.own_hostnames, marker=str(base)
+            base,
+            base / "home",
+            settings.path,
+            settings.kill_delay_s,
+            settings.own_hostnames,
+            marker=str(base),
+            torque=self.is_torque,
         )
         for name in ("spool", "aux", "tmp", "home"):
             (base / name).mkdir(exist_ok=True)
+
+    @property
+    def is_torque(self) -> bool:
+        return self.settings.dialect == "torque"
+
+    def describe(self, job: Job, unit: Unit | None) -> answers.Attributes:
+        return torque.describe(job, unit) if self.is_torque else answers.describe(job, unit)
+
+    def worded(self, message: str) -> str:
+        return message.replace("Unknown Job Id ", "Unknown Job Id Error ") if self.is_torque else message
 
     # requests
 
@@ -130,14 +146,14 @@ class Server:
         full = text if match[4] else f"{text}.{self.settings.name}"
         job = self.jobs.get(int(match[1]))
         if job is None or job.forgotten or job.is_array != bool(match[2]):
-            raise resources_unknown(full)
+            raise unknown_job(full)
         if not match[3]:
             return job, None
         first, _, last = match[3].partition("-")
         wanted = range(int(first), int(last or first) + 1)
         units = [unit for index, unit in job.units.items() if index in wanted]
         if not units:
-            raise resources_unknown(full)
+            raise unknown_job(full)
         return job, units
 
     def add(self, job: Job) -> None:
@@ -239,10 +255,6 @@ class Server:
 
 def _comment(job: Job) -> str:
     return next(iter(job.units.values())).comment
-
-
-def resources_unknown(job_id: str) -> Rejected:
-    return Rejected(f"Unknown Job Id {job_id}", 153)
 
 
 async def serve(base: Path) -> None:
