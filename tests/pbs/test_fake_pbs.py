@@ -127,7 +127,8 @@ def test_orphans_end_with_their_job(fake_pbs: FakePbs) -> None:
 )
 def test_output_goes_where_pbs_puts_it(fake_pbs: FakePbs, options: list[str], path: str) -> None:
     (fake_pbs.home / "logs").mkdir()
-    fake_pbs.qsub("echo told >&2", "-N", "named", *options)
+    job = fake_pbs.qsub("echo told >&2", "-N", "named", *options)
+    fake_pbs.wait(job.replace("[]", "[1]"))
     assert output(fake_pbs, path) == "told\n"
 
 
