@@ -14,6 +14,9 @@ from harness.cli.data_options import directory_of, place_options, report, worker
 
 if TYPE_CHECKING:
     from harness.datasets.manifest import Request
+    from harness.datasets.verify import FileCheck
+
+_FEW_FILES = 50
 
 EPILOG = """\b
 Examples:
@@ -145,41 +148,59 @@ def verify(ctx: click.Context, what: str, to: Path | None, storage: str, cluster
 
     Exit codes: 0 all match, 1 a file is missing or differs or has no checksum to match, 2 no data set there.
     """
+    from harness.cli.parts_progress import bar
     from harness.datasets.verify import OK
     from harness.datasets.verify import verify as verify_set
 
     path = Path(what) if Path(what).is_dir() and to is None else directory_of(what, to, storage, cluster)
     name, checks = verify_set(path)
     verdicts = []
-    for check in checks:
-        verdicts.append(check)
-        if not as_json:
-            click.echo(f"{check.verdict:8}{check.file}" + (f": {check.detail}" if check.detail else ""))
+    with bar(f"verifying {name}", resumable=False) as progress:
+        for check in checks:
+            verdicts.append(check)
+            progress(len(verdicts), 0)
     whole = all(check.verdict == OK for check in verdicts)
     if as_json:
         files = [vars(check) for check in verdicts]
         click.echo(json.dumps({"path": str(path), "name": name, "ok": whole, "files": files}))
     else:
-        click.echo(f"{name} in {path}: " + ("all files match" if whole else "NOT verified"))
+        _show(verdicts)
+        outcome = f"all {len(verdicts):,} files match" if whole else "NOT verified"
+        click.echo(f"{name} in {path}: {outcome}")
     ctx.exit(0 if whole else 1)
+
+
+def _show(verdicts: list[FileCheck]) -> None:
+    """A line for each file; of many only those that are not right."""
+    from harness.datasets.verify import OK
+
+    for check in verdicts:
+        if len(verdicts) <= _FEW_FILES or check.verdict != OK:
+            click.echo(f"{check.verdict:8}{check.file}" + (f": {check.detail}" if check.detail else ""))
 
 
 DESCRIBE_EPILOG = """\b
 Examples:
   harness data describe
   harness data describe cifar10
+  harness data describe results/data/hpctmp/digits-mnist
 """
 
 
 @data.command(epilog=DESCRIBE_EPILOG, short_help="Say what each data set is and how to get it.")
-@click.argument("form", metavar="[FORMAT]", required=False)
+@click.argument("what", metavar="[FORMAT|DIRECTORY]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the descriptions as JSON.")
-def describe(form: str | None, as_json: bool) -> None:
-    """Say what each data set is, where it comes from and which files belong to it."""
-    from harness.catalog import DATASETS, lookup
-    from harness.datasets.describe import as_text, facts
+def describe(what: str | None, as_json: bool) -> None:
+    """Say what each data set is and how to get it, or what the set in a directory is."""
+    from harness.catalog import DATASETS, lookup, split_dataset
+    from harness.datasets.describe import as_text, facts, manifest_text
+    from harness.datasets.manifest import read_manifest
 
-    specs = [lookup(DATASETS, form, "data set format")] if form else list(DATASETS.values())
+    if what and Path(what).is_dir():
+        manifest = read_manifest(Path(what))
+        click.echo(manifest.model_dump_json() if as_json else manifest_text(manifest))
+        return
+    specs = [lookup(DATASETS, split_dataset(what)[1], "data set format")] if what else list(DATASETS.values())
     if as_json:
         click.echo(json.dumps([facts(spec) for spec in specs]))
     else:

@@ -7,6 +7,8 @@ from typing import Any
 
 from harness.catalog import DatasetSpec
 from harness.datasets import published
+from harness.datasets.manifest import Manifest
+from harness.units import format_bytes
 
 ORIGINS = {
     "real": "the published set; recognised by its checksums",
@@ -49,3 +51,22 @@ def as_text(spec: DatasetSpec) -> str:
 
 def _origin(spec: DatasetSpec, origin: str) -> str:
     return (ORIGINS if spec.in_memory else ORIGINS | _OF_TREES)[origin]
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """What the set in a directory is, for people."""
+    request, conversion = manifest.request, manifest.conversion
+    counts = ", ".join(f"{count:,} {split}" for split, count in request.counts.items())
+    options = ", ".join(f"{name} {value}" for name, value in request.options.items())
+    versions = ", ".join(f"{name} {version}" for name, version in manifest.made_with.items())
+    lines = [
+        f"{request.name}: {counts}; {manifest.total_files:,} files, {format_bytes(manifest.total_bytes)}",
+        f"  seed {request.seed}" + (f", {options}" if options else ""),
+        f"  made by {manifest.made_by}" + (f" with {versions}" if versions else ""),
+    ]
+    if conversion is not None:
+        lines.append(
+            f"  converted from {conversion.source} ({format_bytes(conversion.source_bytes)}) in "
+            f"{conversion.work_s:.1f} s of work by {conversion.workers} workers, {conversion.skipped} images left out"
+        )
+    return "\n".join(lines)

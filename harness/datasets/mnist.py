@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +53,9 @@ def _from_npz(content: bytes, file: str) -> tuple[Split, Split]:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             train = _checked(arrays["x_train"], arrays["y_train"], file)
             test = _checked(arrays["x_test"], arrays["y_test"], file)
-    except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except UserError:
+        raise
+    except Exception as error:  # a damaged zip raises nearly anything: BadZipFile, NotImplementedError, zlib.error …
         raise UserError(f"{file}: damaged, or not Keras' mnist.npz ({error}); fetch it again") from None
     return train, test
 

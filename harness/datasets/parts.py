@@ -113,9 +113,10 @@ def _results(
             yield number, work(parts[number])
         return
     with pool(min(workers, len(todo))) as executor:
-        futures: dict[Future[tuple[list[Produced], float]], int] = {
-            executor.submit(work, parts[number]): number for number in todo
-        }
+        with _uninterrupted():
+            futures: dict[Future[tuple[list[Produced], float]], int] = {
+                executor.submit(work, parts[number]): number for number in todo
+            }
         for future in as_completed(futures):
             yield futures[future], future.result()
 
@@ -131,8 +132,20 @@ def pool(workers: int) -> Iterator[Executor]:
         executor.shutdown(wait=True, cancel_futures=True)
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the workers are started: one that is interrupted while it starts ends in a traceback.
+
+    The workers inherit the mask, so that Ctrl-C in a terminal never reaches them.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_die_with, args=(parent,), daemon=True).start()

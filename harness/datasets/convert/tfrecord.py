@@ -47,8 +47,9 @@ def _masked(data: bytes) -> int:
 def _write(shard: Shard, records: Iterator[dict[str, Feature]]) -> list[Produced]:
     file, count = shard.stem + SUFFIX, 0
     with whole_file(shard.root, file) as temporary, temporary.open("wb") as stream:
-        for count, features in enumerate(records, 1):  # noqa: B007
+        for features in records:
             stream.write(frame(example(features)))
+            count += 1
     return [produced(shard.root, file, count)]
 
 

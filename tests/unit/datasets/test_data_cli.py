@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ def test_make_verify_and_make_again(tmp_path):
     path = tmp_path / "a b"
     assert "synthetic:mnist: made in" in run("make", "mnist", "--to", path, *SMALL)
     assert "already there: 30 train, 20 test; 4 files" in run("make", "mnist", "--to", path, *SMALL)
-    assert "all files match" in run("verify", path)
+    assert "all 4 files match" in run("verify", path)
     facts = json.loads(run("make", "mnist", "--to", path, *SMALL, "--json"))
     assert (facts["name"], facts["counts"]) == ("synthetic:mnist", {"train": 30, "test": 20})
 
@@ -135,7 +136,9 @@ def test_a_tree_is_made_converted_and_staged_from_the_command_line(tmp_path):
     text = run("convert", source, "--encoding", "npy", "--side", 8, "--to", tmp_path / "n", "--shard-bytes", "1kb")
     assert "synthetic:imagenet as npy: 16 samples" in text
     assert "checksums matched" in run("stage", tmp_path / "n", tmp_path / "node", "--streams", 2)
-    assert "all files match" in run("verify", tmp_path / "node")
+    assert "files match" in run("verify", tmp_path / "node")
+    assert "16 images left out" not in run("describe", tmp_path / "node")
+    assert f"converted from {source}" in run("describe", tmp_path / "node")
 
 
 @pytest.mark.parametrize(
@@ -155,11 +158,12 @@ def test_bad_options_are_one_clear_message(args, message):
 
 def test_an_interrupted_make_exits_130_and_says_how_to_go_on(tmp_path):
     command = [sys.executable, "-m", "harness", "data", "make", "imagenet", "--train", "3000", "--workers", "2"]
-    process = subprocess.Popen([*command, "--to", str(tmp_path / "i")], stderr=subprocess.PIPE, text=True)
+    command += ["--to", str(tmp_path / "i")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     while not (tmp_path / "i" / "harness-parts.jsonl").exists():
         assert process.poll() is None
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C in a terminal: to the workers too
     _, errors = process.communicate()
     assert process.returncode == 130
     assert "the same command goes on from here" in errors

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import pickle
+import random
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +140,28 @@ def test_a_cifar_batch_cut_anywhere_is_a_clear_error():
     for end in [*range(0, 200), len(whole) - 1]:
         with pytest.raises(UserError, match="^f: "):
             pickles.load(whole[:end], "f")
+
+
+def test_no_change_of_a_pickle_reaches_numpy_or_ends_in_another_error():
+    whole = pickles.dump({b"labels": [1, 2], b"data": np.arange(6144, dtype=np.uint8).reshape(2, 3072)})
+    random_ = random.Random(4)
+    for _ in range(4000):
+        content = bytearray(whole)
+        for _ in range(random_.randint(1, 3)):
+            content[random_.randrange(min(300, len(content)))] = random_.randrange(256)
+        try:
+            split = cifar10._from_python(bytes(content), "f")
+        except UserError as error:
+            assert str(error).startswith("f: ")
+        else:
+            assert split.images.shape == (len(split.labels), 32, 32, 3)
+
+
+@pytest.mark.parametrize("codec", ["zlib", "rot13"])
+def test_a_pickle_encodes_by_no_codec_of_its_choice(codec):
+    hostile = b"\x80\x02c_codecs\nencode\nX\x01\x00\x00\x00aX" + len(codec).to_bytes(4, "little") + codec.encode()
+    with pytest.raises(UserError, match=f"refused to encode as {codec}"):
+        pickles.load(hostile + b"\x86R.", "f")
 
 
 def test_python_3_pickles_of_arrays_are_read(tmp_path):
