@@ -21,7 +21,7 @@ _COUNTS = ("train", "test", "classes")
 
 
 def make_missing(choice: SweepChoice, console: Console) -> None:
-    """Make, and convert, what a sweep's points read and is not there. Real data sets are left to ``harness data fetch``.
+    """Make and convert what a sweep's points read and is not there; real data sets are for ``harness data fetch``.
 
     Raises:
         UserError: the data lie on another machine, or cannot be made.
