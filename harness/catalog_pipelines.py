@@ -43,6 +43,7 @@ class PipelineSpec:
     options: Mapping[str, Option] = field(default_factory=dict)
 
 
+ALL_FORMATS = ("mnist", "cifar10", "imagenet", "caltech256", "chestxray14")
 TREES = ("imagenet", "caltech256", "chestxray14")
 CORRUPT = Option(str, "fail", "an image that cannot be decoded: fail names it and ends the run", ("fail", "skip"))
 AUGMENT = Option(bool, False, "crop each image to 7/8 of its sides somewhere and mirror half of them")
@@ -60,6 +61,12 @@ BOXES = Option(
 )
 SAMPLE_OPTIONS = {"corrupt": CORRUPT, "augment": AUGMENT, "echo_at": ECHO_AT}
 TF_DATA_AXES = ("workers", "prefetch", "shuffle_buffer", "echo")
+
+TORCH_OPTIONS = SAMPLE_OPTIONS | {
+    "box_crops": Option(bool, False, "one crop for each bounding box instead of the whole image, where a tree has them"),
+    "pin_memory": Option(bool, True, "batches in page-locked memory, where there is a GPU to copy them to"),
+}
+TORCH_AXES = ("workers", "prefetch", "echo")
 
 PIPELINES = {
     spec.name: spec
@@ -100,6 +107,47 @@ PIPELINES = {
             uses=TF_DATA_AXES,
             encodings=("tfrecord", "tfrecord_decoded"),
             options=SAMPLE_OPTIONS,
+        ),
+        PipelineSpec(
+            name="tf_memory",
+            description="images wholly in memory through tf.data; photographs and X-rays resized ahead (npy)",
+            frameworks={"tensorflow": "harness.pipelines.tf_memory:build"},
+            formats=ALL_FORMATS,
+            uses=TF_DATA_AXES,
+            encodings=("native", "npy"),
+            options=SAMPLE_OPTIONS,
+        ),
+        PipelineSpec(
+            name="tf_queue",
+            description="threads that read, decode and enqueue samples into a TensorFlow queue",
+            frameworks={"tensorflow": "harness.pipelines.tf_queue:build"},
+            formats=("mnist",),
+            uses=("workers", "echo"),
+            encodings=("native", "tfrecord"),
+            options={
+                "corrupt": CORRUPT,
+                "queue_capacity": Option(int, 100_000, "samples that the queue holds"),
+                "enqueue_samples": Option(int, 32, "samples that a thread reads and enqueues at a time"),
+                "fill_s": Option(float, 0.0, "seconds that the queue fills before the first batch is taken"),
+            },
+        ),
+        PipelineSpec(
+            name="torch_files",
+            description="image files through a torch DataLoader: decoded whole and resized by Pillow in worker processes",
+            frameworks={"torch": "harness.pipelines.torch_files:build"},
+            formats=TREES,
+            uses=TORCH_AXES,
+            encodings=("native", "jpeg"),
+            options=TORCH_OPTIONS,
+        ),
+        PipelineSpec(
+            name="torch_lmdb",
+            description="encoded images of LMDB shards through a torch DataLoader",
+            frameworks={"torch": "harness.pipelines.torch_lmdb:build"},
+            formats=TREES,
+            uses=TORCH_AXES,
+            encodings=("lmdb",),
+            options=TORCH_OPTIONS,
         ),
         PipelineSpec(
             name="scripted",

@@ -12,10 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
-NAMED = 20
 #: functions that tf.data traces are graph code already; AutoGraph would only warn of what it cannot read
 plain = tf.autograph.experimental.do_not_convert
-_ADVICE = "verify the data set (harness data verify), or leave such images out for good (harness data convert)"
 
 
 class Sieve:
@@ -32,7 +30,6 @@ class Sieve:
         self._left = _counter()
         self._lost = _counter()
         self._total = 0
-        self._found: list[str] = []
 
     def map(
         self, dataset: tf.data.Dataset, name: Callable[..., Any], load: Callable[..., Any], calls: int
@@ -70,20 +67,6 @@ class Sieve:
         self._names.remove(tf.constant([number for number, _ in behind], tf.int64))
         self._total += len(behind)
         return [bytes(name).decode(errors="replace") for _, name in behind]
-
-    def report(self, note: Callable[..., None]) -> None:
-        """A finding for each image when it is first lost, the first :data:`NAMED` of them."""
-        for name in self.caught():
-            if name not in self._found:
-                self._found.append(name)
-                if len(self._found) <= NAMED:
-                    note("finding", code="corrupt_image", evidence={"file": name}, advice=_ADVICE)
-
-    def summarise(self, note: Callable[..., None]) -> None:
-        """How many there were, each counted as often as it was met."""
-        if self._total:
-            evidence = {"skipped": self._total, "files": len(self._found)}
-            note("finding", code="corrupt_images", evidence=evidence, advice=_ADVICE)
 
 
 def reason(error: tf.errors.OpError) -> str:

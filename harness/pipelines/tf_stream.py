@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from harness.errors import UserError
+from harness.pipelines.corrupt import Losses, Lost
 from harness.pipelines.interface import option
 from harness.pipelines.tf_images import random_view
 from harness.pipelines.tf_sieve import Sieve, plain, reason
@@ -54,13 +55,14 @@ class TfStream:
         self._prefetch = prefetch if context.axes.prefetch is None else int(context.axes.prefetch)
         self._samples = samples
         self._fuse = fuse
-        self._skip = option(context.axes, "corrupt") == "skip"
+        skip = option(context.axes, "corrupt") == "skip"
+        self._losses = Losses(skip, context.note)
         self._taken = 0
         self._threads: list[int] = []
         self._iterator: Any = None
         with tf.device("/cpu:0"):
             self._made = tf.Variable(0, dtype=tf.int64, trainable=False)
-            self._sieve = Sieve(samples) if self._skip else None
+            self._sieve = Sieve(samples) if skip else None
             self._dataset = self._counted(recipe(self._sieve))
 
     def _counted(self, batches: tf.data.Dataset) -> tf.data.Dataset:
@@ -83,8 +85,7 @@ class TfStream:
             if not self._taken:
                 self._threads = sorted(_threads() - before)
             self._taken += 1
-            if self._sieve is not None:
-                self._sieve.report(self._context.note)
+            self._report()
             yield Batch((images, labels), int(tf.reduce_sum(fresh[0])) if fresh else size, size)
 
     def _next(self) -> Any:
@@ -93,9 +94,14 @@ class TfStream:
         except StopIteration:
             raise UserError(f"none of {self._samples} images in a row could be read or decoded") from None
         except tf.errors.OpError as error:
-            raise UserError(self._what_failed(error)) from None
+            self._losses.add([self._what_failed(error)])
+            raise
 
-    def _what_failed(self, error: tf.errors.OpError) -> str:
+    def _report(self) -> None:
+        if self._sieve is not None:
+            self._losses.add(Lost(name, "cannot be read or decoded") for name in self._sieve.caught())
+
+    def _what_failed(self, error: tf.errors.OpError) -> Lost:
         """Which image it was: tf.data does not say, so the same batches are made again with a sieve under them."""
         with tf.device("/cpu:0"):
             sieve = Sieve(self._samples)
@@ -103,8 +109,8 @@ class TfStream:
             for _ in range(2 + self._samples // int(self._context.axes.batch_size)):
                 next(again, None)
                 if names := sieve.caught():
-                    return f"{names[0]}: {reason(error)}; to leave such images out, set options: corrupt: skip"
-        return f"the input pipeline failed: {reason(error)}"
+                    return Lost(names[0], reason(error))
+        raise error
 
     def occupancy(self) -> int | None:
         """Batches in the prefetch buffer."""
@@ -119,9 +125,8 @@ class TfStream:
 
     def close(self) -> None:
         """tf.data ends its threads when the last reference to the iterator goes."""
-        if self._sieve is not None and self._iterator is not None:
-            self._sieve.report(self._context.note)
-            self._sieve.summarise(self._context.note)
+        self._report()
+        self._losses.summarise()
         self._iterator = None
 
 
