@@ -26,7 +26,7 @@ class Results:
         self.framework = framework
         program = Path(two_ranks_program.__file__)
         command = ["mpirun", "-np", "2", "--map-by", "socket", "--bind-to", "none", sys.executable, str(program)]
-        environment = clean_environment(OMP_NUM_THREADS="1", PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}")
+        environment = clean_environment(PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}")
         run = subprocess.run(
             [*command, framework, str(directory)], env=environment, capture_output=True, text=True, timeout=240
         )
