@@ -132,6 +132,18 @@ def test_output_goes_where_pbs_puts_it(fake_pbs: FakePbs, options: list[str], pa
     assert output(fake_pbs, path) == "told\n"
 
 
+def test_output_changes_no_mode_but_that_of_a_new_file(fake_pbs: FakePbs) -> None:
+    existing = fake_pbs.home / "existing.log"
+    existing.touch(0o644)
+    null_mode = Path("/dev/null").stat().st_mode
+    for destination in (str(existing), "/dev/null", "new.log"):
+        fake_pbs.wait(fake_pbs.qsub("echo told", "-j", "oe", "-o", destination))
+    modes = [existing.stat().st_mode & 0o777, (fake_pbs.home / "new.log").stat().st_mode & 0o777]
+    assert modes == [0o644, 0o600]
+    assert Path("/dev/null").stat().st_mode == null_mode
+    assert existing.read_text() == "told\n"
+
+
 def test_output_appears_at_the_end_unless_kept_direct(fake_pbs: FakePbs) -> None:
     jobs = [
         fake_pbs.qsub("echo begun; sleep 30", "-j", "oe", "-N", name, *more)

@@ -187,12 +187,19 @@ async def _deliver(host: Host, job: Job, unit: Unit) -> None:
         destination = job.output_file(kind, unit)
         if "R" not in job.request.values or kind not in job.request.values["R"]:
             if destination.parent.is_dir():
-                shutil.copy(source, destination)
+                _write(destination, source.read_bytes(), 0o666 & ~_umask(job))
             else:
                 unit.staged = False
         source.unlink()
     if not unit.staged:
         await asyncio.sleep(1.0)  # a real mom tries for half a minute, the job in state E
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """``mode`` is for a new file only: the destination may be /dev/null, whose own mode is everybody's."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(content)
 
 
 def begin(unit: Unit, where: str) -> None:
