@@ -8,21 +8,24 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.jobs.attempts import Workshop
-from harness.jobs.drive import Driver
+from harness.jobs.drive import Driver, one_by_one
 from harness.jobs.ledger import Ledger
 from harness.jobs.lock import locked
+from harness.jobs.room import Room
 from harness.jobs.schedulers.interface import Submitted
+from harness.jobs.submission import Batch
 from harness.jobs.watch import Pace, Watcher
-from harness.layout import AttemptLayout, CampaignLayout
+from harness.layout import AttemptLayout, CampaignLayout, GroupLayout
 from harness.model.axes import Axes, point_id
 from harness.model.campaign import Campaign, PlannedPoint, Task
 from harness.model.cluster import Cluster, NodeType, Storage
+from harness.model.group import Group
 from harness.model.job import JobState, Observation, Placement
 
 PACE = Pace(tick_s=2.0, ask_first_s=5.0, ask_most_s=60.0, grace_s=90.0)
@@ -71,11 +74,14 @@ class Clock:
 
 @dataclass
 class Job:
+    """``waiting``: attempts that it has still to run, one after the other: several in a pack."""
+
     id: str
     name: str
-    paths: AttemptLayout
+    waiting: list[AttemptLayout]
     lands_s: float
-    ends_s: float
+    ends_s: float = 0.0
+    paths: AttemptLayout = AttemptLayout(Path())
     state: JobState = JobState.QUEUED
     forgotten: bool = False
 
@@ -84,8 +90,9 @@ class Job:
 class Scheduler:
     """Stands in for :class:`harness.jobs.site.Site`.
 
-    ``fate(name)`` is what becomes of a job: ok, fail, vanish (no evidence, and the scheduler forgets it), silent
-    (ends without evidence but is remembered as a success), stuck (can never run).
+    ``fate(name)`` is what becomes of a job (in a group: of ``name/point/attempt``): ok, fail, timeout, vanish (no
+    evidence, and the scheduler forgets it), silent (ends without evidence but is remembered as a success), stuck
+    (can never run).
     """
 
     clock: Clock
@@ -95,7 +102,9 @@ class Scheduler:
     delay_s: Callable[[str], float] = lambda _name: 0.0
     is_down: Callable[[], bool] = lambda: False
     is_local: bool = False
-    jobs: dict[str, Job] = field(default_factory=dict)
+    known: dict[str, Job] = field(default_factory=dict)
+    others: list[Observation] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
     executed: Counter[str] = field(default_factory=Counter)
     offered: list[str] = field(default_factory=list)
     questions: int = 0
@@ -111,25 +120,44 @@ class Scheduler:
             return Submitted("refused", message="the queue says no", retryable=answer == "busy")
         lands_s = self.clock.now() + self.delay_s(job_name)
         if answer != "swallowed":
-            job = Job(f"{len(self.jobs)}.far", job_name, AttemptLayout(Path(script).parent), lands_s, 0.0)
-            self.jobs[job.id] = job
+            number = f"{len(self.known)}.far"
+            for job in self._jobs_of(number, Path(script).parent, job_name, lands_s):
+                self.known[job.id] = job
             if answer == "accepted":
-                return Submitted("accepted", job_id=job.id)
+                return Submitted("accepted", job_id=number)
         return Submitted("unknown", message="server did not answer")
+
+    def _jobs_of(self, number: str, directory: Path, name: str, lands_s: float) -> list[Job]:
+        group = GroupLayout(directory)
+        if not group.meta.exists():
+            return [Job(number, name, [AttemptLayout(directory)], lands_s)]
+        content = Group.model_validate_json(group.meta.read_bytes())
+        paths = [CampaignLayout(directory.parents[1]).attempt(*key) for key in content.attempts]
+        if content.kind == "pack":
+            return [Job(number, name, paths, lands_s)]
+        return [Job(self.element_id(number, index), name, [path], lands_s) for index, path in enumerate(paths)]
 
     def observe(self, ids: Sequence[str]) -> dict[str, Observation]:
         self.questions += 1
         if self.is_down():
             return {}
-        return {i: self._seen(self.jobs[i]) if i in self.jobs else Observation(job_id=i, state=None) for i in ids}
+        return {i: self._seen(self.known[i]) if i in self.known else Observation(job_id=i, state=None) for i in ids}
 
-    def find(self) -> dict[str, Observation] | None:
+    def jobs(self) -> list[Observation] | None:
         if self.is_down():
             return None
-        return {j.name: self._seen(j) for j in self.jobs.values() if j.lands_s <= self.clock.now() and not j.forgotten}
+        here = [job for job in self.known.values() if job.lands_s <= self.clock.now() and not job.forgotten]
+        return [*self.others, *map(self._seen, here)]
 
-    def cancel(self, ids: Iterable[str]) -> list[str]:
-        for job in map(self.jobs.__getitem__, ids):
+    def element_id(self, array_id: str, index: int) -> str:
+        return f"{array_id}_{index}"
+
+    def array_id(self, job_id: str) -> str:
+        return job_id.partition("_")[0]
+
+    def cancel(self, ids: Sequence[str]) -> list[str]:
+        self.cancelled += ids
+        for job in [job for job in self.known.values() if {job.id, self.array_id(job.id)} & set(self.cancelled)]:
             if job.state is JobState.RUNNING:
                 self._finish(job, 143, "term")
             if not job.state.ended:
@@ -138,37 +166,50 @@ class Scheduler:
 
     def advance(self) -> None:
         now = self.clock.now()
-        for job in self.jobs.values():
-            if job.state is JobState.QUEUED and now >= job.lands_s and self.fate(job.name) != "stuck":
+        for job in self.known.values():
+            if job.state is JobState.QUEUED and now >= job.lands_s and self._fate(job) != "stuck":
                 self._start(job)
             elif job.state is JobState.RUNNING and now >= job.ends_s:
                 self._end(job)
-        active = sum(not job.state.ended for job in self.jobs.values())
+        active = sum(not job.state.ended for job in self.known.values())
         self.most_active = max(self.most_active, active)
 
     def _seen(self, job: Job) -> Observation:
         state = None if job.forgotten else job.state
-        stuck = self.fate(job.name) == "stuck" and not job.state.ended
+        stuck = self._fate(job) == "stuck" and not job.state.ended
         reason = "Can Never Run" if stuck else ""
         return Observation(
             job_id=job.id, state=state, native_state="X", job_name=job.name, reason=reason, never_runnable=stuck
         )
 
     def _start(self, job: Job) -> None:
+        job.paths = job.waiting.pop(0)
         try:
             job.paths.claim.mkdir()
-        except OSError:
-            job.state = JobState.FAILED  # somebody else's: it leaves without a trace
+        except OSError:  # somebody else's: it leaves without a trace
+            if job.waiting:
+                self._start(job)
+            else:
+                job.state = JobState.FAILED
             return
         self.executed[f"{job.paths.root.parent.name}/{job.paths.root.name.partition('a')[0]}"] += 1
         job.state, job.ends_s = JobState.RUNNING, self.clock.now() + self.lasts_s
 
     def _end(self, job: Job) -> None:
-        fate = self.fate(job.name)
-        if fate in ("ok", "fail"):
-            self._finish(job, 0 if fate == "ok" else 1, "exit")
-        job.state = JobState.FAILED if fate == "fail" else JobState.SUCCEEDED
+        fate = self._fate(job)
+        if fate in ("ok", "fail", "timeout"):
+            self._finish(job, {"ok": 0, "fail": 1, "timeout": 143}[fate], "term" if fate == "timeout" else "exit")
         job.forgotten = fate == "vanish"
+        if job.waiting and not job.forgotten and fate != "timeout":
+            self._start(job)
+            return
+        ends = {"fail": JobState.FAILED, "timeout": JobState.TIMED_OUT}
+        job.state = ends.get(fate, JobState.SUCCEEDED)
+
+    def _fate(self, job: Job) -> str:
+        paths = job.waiting[0] if job.state is JobState.QUEUED else job.paths
+        is_alone = job.name.endswith(paths.root.name)
+        return self.fate(job.name if is_alone else f"{job.name}/{paths.root.parent.name}/{paths.root.name}")
 
     def _finish(self, job: Job, code: int, cause: str) -> None:
         times = {"started_unix_s": job.ends_s - self.lasts_s, "ended_unix_s": self.clock.now()}
@@ -184,6 +225,8 @@ class World:
     plan: Campaign
     clock: Clock = field(default_factory=Clock)
     limit: int = 100
+    quota: int | None = None
+    batching: Callable[[Sequence[Task]], Sequence[Batch]] = one_by_one
     retries: int = 0
     reports: list[tuple[Any, Any]] = field(default_factory=list)
 
@@ -204,7 +247,8 @@ class World:
             ledger=ledger,
             watcher=watcher,
             lock=lock,
-            limit=self.limit,
+            room=Room(site, ledger, self.clock.now, self.limit, self.quota),
+            batching=self.batching,
             clock=self.clock.now,
             sleep=self.clock.sleep,
             report=lambda key, status: self.reports.append((key, status)),

@@ -67,7 +67,10 @@ def arguments(choice: SweepChoice, wishes: Wishes) -> list[str]:
         "--queue": choice.queue,
         "--campaign": choice.campaign,
         "--only": choice.only,
-        "--jobs": None if wishes.jobs is None else str(wishes.jobs),
+        "--jobs": wishes.how.jobs,
+        "--mode": wishes.how.mode,
+        "--max-queued": wishes.how.max_queued,
+        "--rate": wishes.how.rate_per_s,
     }
     for option, value in named.items():
         words += [f"{option}={value}"] if value is not None else []

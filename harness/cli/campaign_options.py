@@ -20,6 +20,48 @@ jobs_option = click.option(
     metavar="N",
     help="Jobs at a time; default: one here, for neighbours disturb, and what the queue allows elsewhere.",
 )
+_HOW: tuple[Callable[[Any], Any], ...] = (
+    jobs_option,
+    click.option(
+        "--mode",
+        type=click.Choice(("auto", "single", "array", "pack")),
+        default="auto",
+        show_default=True,
+        help="One job per run, job arrays, or packs of runs one after the other in one job.",
+    ),
+    click.option(
+        "--max-queued",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Your queued and running jobs in all, others than this campaign's counted; default: the queue's limit.",
+    ),
+    click.option(
+        "--rate",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="R",
+        help="Submissions per second at most; default: 5 on a cluster.",
+    ),
+)
+
+
+def how_options(command: Command) -> Command:
+    """Add --jobs, --mode, --max-queued and --rate; the command receives ``how``, a :class:`harness.jobs.modes.How`."""
+    from functools import wraps
+
+    @wraps(command)
+    def with_how(
+        *args: Any, jobs: int | None, mode: str, max_queued: int | None, rate: float | None, **kwargs: Any
+    ) -> Any:
+        from harness.jobs.modes import How
+
+        return command(*args, how=How(mode, jobs, max_queued, rate), **kwargs)
+
+    decorated: Any = with_how
+    for decorator in reversed(_HOW):
+        decorated = decorator(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
 retries_option = click.option(
     "--retries",
     type=click.IntRange(min=0),

@@ -17,6 +17,7 @@ from harness.cli.outcome import Outcome, outcome_of
 from harness.cli.progress import RunProgress, clock_text
 from harness.jobs.drive import Driver, Stop, missing_tasks
 from harness.jobs.ledger import read_statuses
+from harness.jobs.modes import How, plan_batches
 from harness.jobs.session import for_concurrency, opened
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign, Task
@@ -32,7 +33,7 @@ INTERRUPTED = 130
 @dataclass(frozen=True)
 class Wishes:
     fresh: bool = False
-    jobs: int | None = None
+    how: How = How()
     retries: int = 0
     follow: bool = True
 
@@ -51,7 +52,7 @@ class Relay:
 def run_sweep(choice: SweepChoice, wishes: Wishes, console: Console) -> Outcome:
     """Submit what is missing of a sweep and, unless ``wishes`` say otherwise, follow it to its end."""
     planned, cluster = choice.plan()
-    cluster = for_concurrency(cluster, wishes.jobs)
+    cluster = for_concurrency(cluster, wishes.how.jobs)
     layout = choice.layout(planned)
     missing = missing_tasks(planned.tasks, read_statuses(layout.ledger), wishes.fresh)
     preflight.check(cluster, [planned.points[point_id] for point_id in dict.fromkeys(t.point_id for t in missing)])
@@ -59,10 +60,11 @@ def run_sweep(choice: SweepChoice, wishes: Wishes, console: Console) -> Outcome:
     relay, stop = Relay(), Stop()
     with (
         orderly(stop),
-        opened(layout, choice.project_root, relay, (planned, cluster), wishes.jobs, wishes.retries, stop) as driver,
+        opened(layout, choice.project_root, relay, (planned, cluster), wishes.how, wishes.retries, stop) as driver,
     ):
         missing = missing_tasks(planned.tasks, driver.ledger.statuses, wishes.fresh)
         console.print(announce(driver, planned.tasks, missing), soft_wrap=True)
+        announce_jobs(driver, missing, wishes.how, console)
         return drive(driver, planned.tasks, missing, relay, console, wishes.follow)
 
 
@@ -114,6 +116,14 @@ def announce(driver: Driver, tasks: Sequence[Task], missing: Sequence[Task]) -> 
     return f"{head}; {', '.join([*done, *going, *todo])}{again}"
 
 
+def announce_jobs(driver: Driver, missing: Sequence[Task], how: How, console: Console) -> None:
+    """How the runs become jobs, and why; nothing where that is as ever, one by one on this machine."""
+    workshop = driver.workshop
+    plan = plan_batches(workshop.campaign, workshop.cluster, missing, how, "")
+    if plan.batches and not (driver.site.is_local and how.mode == "auto"):
+        console.print(f"jobs: {plan.words}", markup=False, soft_wrap=True)
+
+
 def _cost(driver: Driver, missing: Sequence[Task]) -> str:
     """From earlier runs of the same points where most were run before, else from the time limits."""
     campaign, layout = driver.workshop.campaign, driver.workshop.layout
@@ -123,7 +133,7 @@ def _cost(driver: Driver, missing: Sequence[Task]) -> str:
         if status.state is JobState.SUCCEEDED
     }
     known = [seconds for task in missing if (seconds := lasted_s.get(task.point_id))]
-    together = min(driver.limit, len(missing)) if driver.site.is_local else 1
+    together = min(driver.room.limit, len(missing)) if driver.site.is_local else 1
     if len(known) * 2 >= len(missing):
         return f"about {clock_text(sum(known) / len(known) * len(missing) / together)} by earlier runs"
     most_s = sum(campaign.points[task.point_id].placement.walltime_s for task in missing)

@@ -28,10 +28,13 @@ COLOURS = {
 
 
 def label(campaign: Campaign, key: AttemptKey) -> str:
-    """A run in the words of its sweep: the varied axes, the repeat, and the attempt where it is not the first."""
+    """A run in the words of its sweep: the varied axes, the repeat (a canary is one beyond the last), and the attempt
+    where it is not the first."""
     axes = campaign.points[key.point_id].axes
     words = [f"{axis}={axis_text(axes, axis)}" for axis in campaign.varied] or [f"point {key.point_id[:8]}"]
-    repeat = [f"repeat {key.repeat + 1} of {campaign.repeats}"] if campaign.repeats > 1 else []
+    is_extra = key.repeat >= campaign.repeats
+    repeat = [f"repeat {key.repeat + 1} of {campaign.repeats}"] if campaign.repeats > 1 and not is_extra else []
+    repeat += ["canary"] if is_extra else []
     attempt = [f"attempt {key.attempt}"] if key.attempt > 1 else []
     return ", ".join([" ".join(words), *repeat, *attempt])
 
@@ -51,7 +54,7 @@ class RunProgress:
 
     def __init__(self, console: Console, campaign: Campaign, layout: CampaignLayout, wanted: Collection[Task]):
         self._console, self._campaign, self._layout = console, campaign, layout
-        self._total, self._done = len(wanted), 0
+        self._wanted, self._total, self._done = frozenset(wanted), len(wanted), 0
         self._begin_s = time.monotonic()
         left = TextColumn("{task.fields[left]}")
         columns = (TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn(), left)
@@ -71,7 +74,8 @@ class RunProgress:
         if status.state is JobState.RUNNING:
             self._bar.update(self._bar_task, description=escape(label(self._campaign, key)))
         elif status.state.ended:
-            self._done += status.state is JobState.SUCCEEDED
+            task = Task(point_id=key.point_id, repeat=key.repeat)
+            self._done += status.state is JobState.SUCCEEDED and task in self._wanted
             self._bar.update(self._bar_task, completed=self._done, left=self._left())
             self._console.print(self._line(key, status), soft_wrap=True)
 

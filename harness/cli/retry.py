@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.campaign_options import campaign_argument, jobs_option, retries_option
+from harness.cli.campaign_options import campaign_argument, how_options, retries_option
 
 if TYPE_CHECKING:
+    from harness.jobs.modes import How
     from harness.layout import CampaignLayout
 
 EPILOG = """\b
@@ -35,7 +36,7 @@ STATES = ("failed", "lost", "timed_out", "cancelled")
     help="Retry runs in this state; may be given several times.",
 )
 @click.option("--follow/--no-follow", default=True, help="Follow the jobs to their end; on this machine always.")
-@jobs_option
+@how_options
 @retries_option
 @click.option("--json", "as_json", is_flag=True, help="The outcome as JSON on stdout; progress goes to stderr.")
 @click.pass_context
@@ -44,7 +45,7 @@ def retry(
     layout: CampaignLayout,
     states: tuple[str, ...],
     follow: bool,
-    jobs: int | None,
+    how: How,
     retries: int,
     as_json: bool,
 ) -> None:
@@ -58,5 +59,5 @@ def retry(
 
     console = Console(stderr=as_json, highlight=False)
     wanted = {JobState(state.upper()) for state in states}
-    outcome = retry_campaign(layout, wanted, Wishes(jobs=jobs, retries=retries, follow=follow), console)
+    outcome = retry_campaign(layout, wanted, Wishes(how=how, retries=retries, follow=follow), console)
     context.exit(finish(outcome, console, as_json))

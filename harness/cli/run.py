@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from harness.cli.campaign_options import jobs_option, retries_option
+from harness.cli.campaign_options import how_options, retries_option
 from harness.cli.options import SweepChoice, sweep_options
+
+if TYPE_CHECKING:
+    from harness.jobs.modes import How
 
 EPILOG = """\b
 Examples:
@@ -25,7 +30,7 @@ Exit codes: 0 all runs succeeded, 1 some failed, 2 bad input or something is mis
 @sweep_options
 @click.option("--fresh", is_flag=True, help="Measure everything again; earlier results are kept beside the new ones.")
 @click.option("--make-data", is_flag=True, help="First make the generated data sets that are not there yet.")
-@jobs_option
+@how_options
 @retries_option
 @click.option("--report/--no-report", "with_report", default=True, help="Table, plots and findings at the end.")
 @click.option("--json", "as_json", is_flag=True, help="The outcome as JSON on stdout; progress goes to stderr.")
@@ -35,7 +40,7 @@ def run(
     choice: SweepChoice,
     fresh: bool,
     make_data: bool,
-    jobs: int | None,
+    how: How,
     retries: int,
     with_report: bool,
     as_json: bool,
@@ -51,7 +56,7 @@ def run(
         from harness.cli.make_data import make_missing
 
         make_missing(choice, console)
-    outcome = run_sweep(choice, Wishes(fresh=fresh, jobs=jobs, retries=retries), console)
+    outcome = run_sweep(choice, Wishes(fresh=fresh, how=how, retries=retries), console)
     if with_report and not outcome.interrupted:
         from harness.cli.closing import close
 

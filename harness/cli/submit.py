@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from harness.cli.campaign_options import jobs_option, retries_option
+from harness.cli.campaign_options import how_options, retries_option
 from harness.cli.options import SweepChoice, sweep_options
+
+if TYPE_CHECKING:
+    from harness.jobs.modes import How
 
 EPILOG = """\b
 Examples:
@@ -22,13 +27,11 @@ Exit codes: 0 submitted, 1 the scheduler refused some, 2 bad input, 130 interrup
 @click.command(epilog=EPILOG)
 @sweep_options
 @click.option("--fresh", is_flag=True, help="Measure everything again; earlier results are kept beside the new ones.")
-@jobs_option
+@how_options
 @retries_option
 @click.option("--json", "as_json", is_flag=True, help="The outcome as JSON on stdout; progress goes to stderr.")
 @click.pass_context
-def submit(
-    context: click.Context, choice: SweepChoice, fresh: bool, jobs: int | None, retries: int, as_json: bool
-) -> None:
+def submit(context: click.Context, choice: SweepChoice, fresh: bool, how: How, retries: int, as_json: bool) -> None:
     """Submit a sweep's missing jobs and return."""
     from rich.console import Console
 
@@ -37,7 +40,7 @@ def submit(
     from harness.cli.outcome import finish
 
     console = Console(stderr=as_json, highlight=False)
-    wishes = Wishes(fresh=fresh, jobs=jobs, retries=retries, follow=False)
+    wishes = Wishes(fresh=fresh, how=how, retries=retries, follow=False)
     if choice.plan()[1].scheduler == "local":
         outcome = run_in_background(choice, wishes, console)
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from harness.layout import AttemptLayout, CampaignLayout
 from harness.model.campaign import Campaign, Task
 from harness.model.cluster import Cluster
 from harness.model.evidence import Verdict, gather, judge
+from harness.model.group import Group
 from harness.model.job import JobState, RunSpec, job_name
 from harness.model.ledger import AttemptKey
 
@@ -31,6 +33,7 @@ class Workshop:
     render: Render
     harness_version: str
     git_commit: str | None = None
+    project_root: Path = Path()
 
     def prepare(self, task: Task, attempt: int) -> tuple[AttemptKey, AttemptLayout, RunSpec]:
         """Write point.json and job.sh of a new attempt, durably; nothing is submitted yet."""
@@ -66,6 +69,17 @@ class Workshop:
     def verdict(self, key: AttemptKey, told: JobState | None = None) -> Verdict | None:
         """The verdict on the evidence of an attempt, None while there is none."""
         return verdict_on(self.campaign, self.layout, key, told)
+
+    def next_attempt(self, task: Task, known: Iterable[AttemptKey]) -> int:
+        """The number of the task's next attempt: beyond those ``known`` and those that have a directory."""
+        numbers = {key.attempt for key in known if key[:2] == (task.point_id, task.repeat)}
+        return 1 + max(numbers | {key.attempt for key in self.on_disk_of(task)}, default=0)
+
+    def groups_on_disk(self) -> Iterator[Group]:
+        """The arrays and packs that have a directory with a whole group.json."""
+        for path in sorted(self.layout.groups.glob("*/group.json")):
+            with contextlib.suppress(OSError, ValueError):
+                yield Group.model_validate_json(path.read_bytes())
 
     def on_disk(self) -> Iterator[AttemptKey]:
         """The attempts of this campaign's tasks that have a directory, whatever the ledger says."""

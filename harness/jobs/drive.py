@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness.errors import HarnessError
 from harness.jobs.attempts import Workshop
 from harness.jobs.ledger import Ledger
 from harness.jobs.lock import CampaignLock
+from harness.jobs.room import Room
 from harness.jobs.site import Site
-from harness.jobs.watch import NEVER_QUEUED, Watcher
+from harness.jobs.submission import Batch, Submission, prepare
+from harness.jobs.watch import NEVER_BEGAN, NEVER_QUEUED, Watcher
 from harness.model.campaign import Task
 from harness.model.job import JobState
 from harness.model.ledger import AttemptKey, AttemptStatus
@@ -60,27 +62,40 @@ class Stop:
         self.wanted, self.reason = True, self.reason or reason
 
 
+def one_by_one(tasks: Sequence[Task]) -> list[Batch]:
+    return [Batch("single", (task,)) for task in tasks]
+
+
 @dataclass
 class Driver:
-    """``limit`` is the number of jobs that may be queued or running at once. ``clock`` is monotonic seconds."""
+    """``batching`` makes tasks into jobs; ``throttle`` elements of an array run at once; ``spacing_s`` lies between two
+    submissions. ``clock`` is monotonic seconds."""
 
     workshop: Workshop
     site: Site
     ledger: Ledger
     watcher: Watcher
     lock: CampaignLock
-    limit: int
+    room: Room
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     report: Report
     tick_s: float
+    batching: Callable[[Sequence[Task]], Sequence[Batch]] = one_by_one
+    throttle: int | None = None
+    spacing_s: float = 0.0
     retries: int = 0
     stop: Stop = field(default_factory=Stop)
-    _pending: deque[Task] = field(default_factory=deque)
+    _again: list[Task] = field(default_factory=list)
+    _batches: deque[Batch] = field(default_factory=deque)
+    _put_off: Submission | None = None
     _tries: Counter[Task] = field(default_factory=Counter)
     _lost_submissions: Counter[Task] = field(default_factory=Counter)
     _refusals: int = 0
     _not_before: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._tasks = frozenset(self.workshop.campaign.tasks)
 
     def reconcile(self) -> None:
         """Bring the ledger up to date with what happened while no harness was looking."""
@@ -91,37 +106,50 @@ class Driver:
 
     def adopt_strays(self) -> None:
         """Attempt directories that the ledger does not know (it was lost, or we died before the intent)."""
+        for group in self.workshop.groups_on_disk():
+            script = str(self.workshop.layout.group(group.name).script)
+            unknown = [key for key in group.attempts if key not in self.ledger.statuses]
+            if any(self.workshop.paths(key).root.is_dir() for key in unknown):
+                self.ledger.intent(group.attempts, group.job_name, script, group.name, group.kind == "array")
         for key in self.workshop.on_disk():
             if key not in self.ledger.statuses:
-                script = str(self.workshop.paths(key).script)
-                self.ledger.intent(key, self.workshop.job_name(key), script)
+                self.ledger.intent([key], self.workshop.job_name(key), str(self.workshop.paths(key).script))
 
     def run(self, tasks: Sequence[Task]) -> None:
         """Submit these tasks and follow everything to its end, or until ``stop``."""
-        self._pending.extend(tasks)
-        while not self.stop.wanted and (self._pending or self.watcher.active()):
+        self._again.extend(tasks)
+        while not self.stop.wanted and (self.pending or self.watcher.active()):
             self.look()
             self.submit_some()
-            if self._pending or self.watcher.active():
+            if self.pending or self.watcher.active():
                 self.pause()
 
     def submit_all(self, tasks: Sequence[Task]) -> None:
         """Submit these tasks without following them; waits only where the scheduler or the limit has no room."""
-        self._pending.extend(tasks)
-        while self._pending and not self.stop.wanted:
+        self._again.extend(tasks)
+        while self.pending and not self.stop.wanted:
             self.submit_some()
-            if self._pending:
+            if self.pending:
                 self.look()
                 self.pause()
 
+    @property
+    def pending(self) -> bool:
+        """Whether there is something still to submit."""
+        return bool(self._again or self._batches or self._put_off)
+
     def submit_some(self) -> None:
-        """Submit as many pending tasks as there is room for."""
-        while self._pending and not self.stop.wanted and self.clock() >= self._not_before:
-            if len(self.watcher.active()) >= self.limit:
+        """Submit as many pending batches as there is room for."""
+        self._batches.extend(self.batching(self._again))
+        self._again.clear()
+        while self.pending and not self.stop.wanted and self.clock() >= self._not_before:
+            batch = self._put_off.batch if self._put_off else self._batches[0]
+            if not self.room.has(batch, self.throttle):
                 return
             self.lock.hold()
-            self._submit(self._pending.popleft())
+            self._submit(self._put_off or self._prepare(self._batches.popleft()))
             self.watcher.hurry()
+            self._space()
 
     def look(self) -> None:
         """Follow what is active, report what moved, and take up again what is worth another try."""
@@ -135,12 +163,13 @@ class Driver:
                 self.report(key, status)
                 self._reconsider(key, status)
 
-    def cancel_active(self, patience_s: float) -> None:
-        """End all jobs of the campaign and wait for their evidence, but not for ever."""
-        for complaint in self.watcher.cancel(self.watcher.active()):
+    def cancel_active(self, patience_s: float, keys: Collection[AttemptKey] | None = None) -> None:
+        """End the jobs of these attempts (None: all of the campaign) and wait for their evidence, but not for ever."""
+        chosen = set(self.watcher.active() if keys is None else keys)
+        for complaint in self.watcher.cancel(chosen):
             self.ledger.note(f"cancellation: {complaint}")
         deadline = self.clock() + patience_s
-        while self.watcher.active() and self.clock() < deadline:
+        while chosen & set(self.watcher.active()) and self.clock() < deadline:
             self.sleep(self.tick_s)
             self.watcher.hurry()
             self.look()
@@ -151,43 +180,50 @@ class Driver:
         while not self.stop.wanted and (left := end - self.clock()) > 0:
             self.sleep(min(left, SLICE_S))
 
-    def _submit(self, task: Task) -> None:
-        number = self._next_attempt(task)
-        key, paths, spec = self.workshop.prepare(task, number)
-        self.ledger.intent(key, spec.job_name, str(paths.script))
-        answer = self.site.submit(str(paths.script), spec.job_name)
+    def _space(self) -> None:
+        """Wait before the next submission, so that they do not come faster than wished."""
+        end = self.clock() + self.spacing_s
+        while self.pending and not self.stop.wanted and (left := end - self.clock()) > 0:
+            self.sleep(min(left, SLICE_S))
+
+    def _prepare(self, batch: Batch) -> Submission:
+        return prepare(self.workshop, batch, self.ledger.statuses.keys(), self.throttle)
+
+    def _submit(self, job: Submission) -> None:
+        self._put_off = None
+        self.ledger.intent(job.keys, job.job_name, str(job.script), job.group, job.batch.kind == "array")
+        answer = self.site.submit(str(job.script), job.job_name)
         if answer.outcome == "accepted":
             self._refusals = 0
-            self.ledger.submitted(key, answer.job_id)
+            self.ledger.submitted(job.job_ids(self.site, answer.job_id))
         elif answer.outcome == "refused":
-            self.ledger.refused(key, answer.message)
-            self._refused(task, answer.message, answer.retryable)
+            self.ledger.refused(job.keys, answer.message)
+            self._refused(job, answer.message, answer.retryable)
         else:
-            self.ledger.note(f"no clear answer to the submission of {spec.job_name}: {answer.message}")
-        self.report(key, self.ledger.statuses[key])
+            self.ledger.note(f"no clear answer to the submission of {job.job_name}: {answer.message}")
+        for key in job.keys:
+            self.report(key, self.ledger.statuses[key])
 
-    def _next_attempt(self, task: Task) -> int:
-        known = {key.attempt for key in self.ledger.statuses if key[:2] == (task.point_id, task.repeat)}
-        return 1 + max(known | {key.attempt for key in self.workshop.on_disk_of(task)}, default=0)
-
-    def _refused(self, task: Task, message: str, retryable: bool) -> None:
+    def _refused(self, job: Submission, message: str, retryable: bool) -> None:
         if retryable:
-            self._pending.appendleft(task)
+            self._put_off = job
             self._not_before = self.clock() + BUSY_WAIT_S
             return
         self._refusals += 1
-        if self._refusals >= REFUSALS_IN_A_ROW and self._pending:
-            left = len(self._pending)
-            self._pending.clear()
+        if self._refusals >= REFUSALS_IN_A_ROW and self._batches:
+            left = sum(batch.jobs for batch in self._batches)
+            self._batches.clear()
             raise HarnessError(f"{REFUSALS_IN_A_ROW} jobs in a row were refused, {left} were not offered: {message}")
 
     def _reconsider(self, key: AttemptKey, status: AttemptStatus) -> None:
         task = task_of(key)
-        if status.reason == NEVER_QUEUED:
+        if task not in self._tasks:
+            return  # a pack's own canary
+        if status.reason in (NEVER_QUEUED, NEVER_BEGAN):
             self._lost_submissions[task] += 1
             if self._lost_submissions[task] <= RESUBMISSIONS:
-                self._pending.append(task)
+                self._again.append(task)
         elif status.state in (JobState.FAILED, JobState.LOST, JobState.TIMED_OUT) and not status.refused:
             self._tries[task] += 1
             if self._tries[task] <= self.retries:
-                self._pending.append(task)
+                self._again.append(task)

@@ -13,11 +13,11 @@ from harness.errors import UserError
 from harness.jobs.launchers import quote
 from harness.jobs.render import render_template
 from harness.jobs.schedulers.interface import ArrayRange, Scheduler
+from harness.layout import GroupLayout
 from harness.model.cluster import Cluster
 from harness.model.job import Placement
 
-#: in an array's directory: the path of each attempt by its index, each ended by a NUL byte
-ARRAY_MAP = "attempts"
+ARRAY_MAP = GroupLayout(Path()).map.name
 #: seconds beyond the attempts' own walltimes that a pack asks for, each for starting and for ending its ranks
 PACK_OVERHEAD_S = 60
 

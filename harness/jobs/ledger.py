@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,14 +28,20 @@ class Ledger:
         self.statuses = read_statuses(path)
         self._appender = Appender(path)
 
-    def intent(self, key: AttemptKey, job_name: str, script: str) -> None:
-        self._write(key, "intent", job_name=job_name, script=script)
+    def intent(
+        self, keys: Iterable[AttemptKey], job_name: str, script: str, group: str = "", is_array: bool = False
+    ) -> None:
+        """The attempts of one job, in their order: one alone, or those of a group."""
+        fields = {"job_name": job_name, "script": script, **({"group": group} if group else {})}
+        self._write_all(
+            [(key, "intent", {**fields, "index": index} if is_array else fields) for index, key in enumerate(keys)]
+        )
 
-    def submitted(self, key: AttemptKey, job_id: str) -> None:
-        self._write(key, "submitted", job_id=job_id)
+    def submitted(self, job_ids: Mapping[AttemptKey, str]) -> None:
+        self._write_all([(key, "submitted", {"job_id": job_id}) for key, job_id in job_ids.items()])
 
-    def refused(self, key: AttemptKey, message: str) -> None:
-        self._write(key, "refused", message=message)
+    def refused(self, keys: Iterable[AttemptKey], message: str) -> None:
+        self._write_all([(key, "refused", {"message": message}) for key in keys])
 
     def state(
         self,
@@ -47,19 +53,24 @@ class Ledger:
     ) -> None:
         """An observation; it is written only where it moves the attempt on."""
         details = {"native_state": native_state, "exit_status": exit_status, "reason": reason}
-        self._write(key, "state", state=state.value, **details)
+        self._write_all([(key, "state", {"state": state.value, **details})])
 
     def note(self, message: str) -> None:
         self._appender.append({"record": "note", "unix_s": self._now(), "message": message})
 
-    def _write(self, key: AttemptKey, kind: str, **fields: Any) -> None:
-        record = {"record": kind, "unix_s": self._now(), **key._asdict(), **fields}
-        old = self.statuses.get(key)
-        new = apply(old, record)
-        if new == old:
-            return
-        self._appender.append(record)
-        self.statuses[key] = new
+    def _write_all(self, changes: Sequence[tuple[AttemptKey, str, Mapping[str, Any]]]) -> None:
+        """Records of different attempts, made durable together; those that change nothing are left out."""
+        records, news = [], {}
+        for key, kind, fields in changes:
+            record = {"record": kind, "unix_s": self._now(), **key._asdict(), **fields}
+            old = self.statuses.get(key)
+            new = apply(old, record)
+            if new != old:
+                records.append(record)
+                news[key] = new
+        if records:
+            self._appender.append(*records)
+            self.statuses.update(news)
 
     def close(self) -> None:
         self._appender.close()

@@ -17,7 +17,9 @@ from harness.jobs.drive import Driver, Report, Stop
 from harness.jobs.ledger import Ledger
 from harness.jobs.local_registry import host_of
 from harness.jobs.lock import locked
+from harness.jobs.modes import How, plan_batches, quota_of, throttle_of
 from harness.jobs.render import package_root, render_job
+from harness.jobs.room import Room
 from harness.jobs.site import Site
 from harness.jobs.watch import LOCAL_PACE, SHARED_PACE, Watcher
 from harness.layout import CampaignLayout
@@ -26,8 +28,10 @@ from harness.model.cluster import Cluster
 from harness.model.job import JobState, RunSpec
 from harness.units import format_duration
 
-#: jobs queued at once where neither the user nor the queue sets a limit
+#: jobs of a campaign queued at once where the user sets no limit
 MOST_QUEUED = 1000
+#: submissions a second: a server that many users share has more to do than ours
+RATE_PER_S = 5.0
 #: a status question or a dying harness may hold the lock for a moment
 LOCK_PATIENCE_S = 3.0
 #: a local job may have waited so long for its turn
@@ -40,7 +44,7 @@ def opened(
     project_root: Path,
     report: Report,
     planned: tuple[Campaign, Cluster] | None = None,
-    jobs: int | None = None,
+    how: How = How(),  # noqa: B008  frozen
     retries: int = 0,
     stop: Stop | None = None,
 ) -> Iterator[Driver]:
@@ -48,7 +52,7 @@ def opened(
 
     Args:
         planned: a fresh plan, to make or widen the campaign with; None: the campaign as it is on disk.
-        jobs: jobs at a time; None: one on this machine, what the queue allows elsewhere.
+        how: how tasks become jobs, and how many at a time.
 
     Raises:
         LockError: another harness drives the campaign.
@@ -61,7 +65,13 @@ def opened(
         campaign, cluster = _campaign(layout, planned)
         layout.stop.unlink(missing_ok=True)
         workshop = Workshop(
-            campaign, cluster, layout, _renderer(project_root), harness.__version__, git_commit(package_root())
+            campaign,
+            cluster,
+            layout,
+            _renderer(project_root),
+            harness.__version__,
+            git_commit(package_root()),
+            project_root,
         )
         site, pace = Site(cluster), LOCAL_PACE if cluster.scheduler == "local" else SHARED_PACE
         watcher = Watcher(workshop, site, ledger, time.monotonic, pace)
@@ -71,11 +81,14 @@ def opened(
             ledger=ledger,
             watcher=watcher,
             lock=lock,
-            limit=jobs or default_limit(cluster),
+            room=Room(site, ledger, time.monotonic, how.jobs or default_limit(cluster), quota_of(cluster, how)),
             clock=time.monotonic,
             sleep=time.sleep,
             report=report,
             tick_s=pace.tick_s,
+            batching=lambda tasks: plan_batches(campaign, cluster, tasks, how, _seed(campaign, ledger)).batches,
+            throttle=throttle_of(cluster, how),
+            spacing_s=1.0 / rate if (rate := rate_of(cluster, how)) else 0.0,
             retries=retries,
             stop=stop or Stop(),
         )
@@ -86,6 +99,15 @@ def opened(
         layout.stop.unlink(missing_ok=True)
 
 
+def _seed(campaign: Campaign, ledger: Ledger) -> str:
+    return f"{campaign.uid} {len(ledger.statuses)}"
+
+
+def rate_of(cluster: Cluster, how: How) -> float | None:
+    """Submissions a second; None: as fast as they are answered, on this machine alone."""
+    return how.rate_per_s or (None if cluster.scheduler == "local" else RATE_PER_S)
+
+
 def _campaign(layout: CampaignLayout, planned: tuple[Campaign, Cluster] | None) -> tuple[Campaign, Cluster]:
     if planned is not None:
         return open_campaign(layout, *planned), planned[1]
@@ -93,11 +115,8 @@ def _campaign(layout: CampaignLayout, planned: tuple[Campaign, Cluster] | None) 
 
 
 def default_limit(cluster: Cluster) -> int:
-    """One job at a time on this machine, for neighbours disturb a measurement; elsewhere what the queue allows."""
-    if cluster.scheduler == "local":
-        return 1
-    queue = cluster.queues.get(cluster.queue or "")
-    return queue.max_queued_jobs if queue and queue.max_queued_jobs else MOST_QUEUED
+    """One job at a time on this machine, for neighbours disturb a measurement."""
+    return 1 if cluster.scheduler == "local" else MOST_QUEUED
 
 
 def for_concurrency(cluster: Cluster, jobs: int | None) -> Cluster:

@@ -25,6 +25,12 @@ class Site:
         self.is_local = cluster.scheduler == "local"
         self._run = run or (run_local if self.is_local else shell.run)
 
+    def element_id(self, array_id: str, index: int) -> str:
+        return self.scheduler.element_id(array_id, index)
+
+    def array_id(self, job_id: str) -> str:
+        return self.scheduler.array_id(job_id)
+
     def submit(self, script: str, job_name: str) -> Submitted:
         return self.scheduler.parse_submit(self._run(self.scheduler.submit_argv(script, job_name)))
 
@@ -35,10 +41,9 @@ class Site:
         answers = [self._run(argv) for argv in self.scheduler.status_argv(job_ids)]
         return self.scheduler.parse_status(job_ids, answers)
 
-    def find(self) -> dict[str, Observation] | None:
-        """This user's jobs by name; None when the answer may be incomplete."""
-        found = self.scheduler.parse_find(self._run(self.scheduler.find_argv(_user())))
-        return None if found is None else {job.job_name: job for job in found}
+    def jobs(self) -> list[Observation] | None:
+        """This user's jobs, of this campaign or not; None when the answer may be incomplete."""
+        return self.scheduler.parse_find(self._run(self.scheduler.find_argv(_user())))
 
     def cancel(self, job_ids: Sequence[str]) -> list[str]:
         """Ask for the end of jobs; returns what the scheduler complained of."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from harness.jobs.attempts import Workshop, fence, has_started
 from harness.jobs.ledger import Ledger
+from harness.jobs.packs import Packs
 from harness.jobs.site import Site
 from harness.model.evidence import Verdict
 from harness.model.job import JobState, Observation
 from harness.model.ledger import AttemptKey
 
 NEVER_QUEUED = "the submission never reached the scheduler"
+NEVER_BEGAN = "its pack ended before its turn"
 
 
 @dataclass
@@ -64,6 +66,7 @@ class Watcher:
         self._interval = Interval(pace.ask_first_s, pace.ask_most_s)
         self._gone: dict[AttemptKey, float] = {}
         self._told: dict[AttemptKey, Observation] = {}
+        self._packs = Packs(workshop, ledger)
 
     def active(self) -> list[AttemptKey]:
         """Attempts that have not ended."""
@@ -91,11 +94,37 @@ class Watcher:
             if status.state is JobState.LOST and not self._weigh(key):
                 fence(self._workshop.paths(key))
 
-    def cancel(self, keys: list[AttemptKey]) -> list[str]:
-        """Ask the scheduler to end these jobs; returns its complaints."""
-        ids = {self._ledger.statuses[key].job_id for key in keys} - {""}
+    def cancel(self, keys: Collection[AttemptKey]) -> list[str]:
+        """Ask the scheduler to end the jobs of these attempts; returns its complaints, and which go on all the same.
+
+        Of a pack that is to go on, attempts that have not begun are kept from beginning.
+        """
+        chosen, going_on = set(keys), []
+        for key in keys:
+            if self._packs.has_others(key, chosen):
+                chosen.discard(key)
+                if not self._keep_out(key, JobState.CANCELLED, "taken out of its pack"):
+                    going_on.append(f"{self._ledger.statuses[key].job_name} runs {key} now, with others behind it")
         self.hurry()
-        return self._site.cancel(sorted(ids))
+        return [*self._site.cancel(self._job_ids(chosen)), *going_on]
+
+    def _job_ids(self, keys: Collection[AttemptKey]) -> list[str]:
+        """Ids to cancel: an array's own where all its living elements are meant, one by one otherwise."""
+        left_out = {self._ledger.statuses[key].group for key in self.active() if key not in keys}
+        statuses = [status for key in keys if (status := self._ledger.statuses[key]).job_id]
+        return sorted(
+            {
+                self._site.array_id(status.job_id) if status.group and status.group not in left_out else status.job_id
+                for status in statuses
+            }
+        )
+
+    def _keep_out(self, key: AttemptKey, state: JobState, reason: str) -> bool:
+        """Keep an attempt from ever starting; False when it has started."""
+        if not fence(self._workshop.paths(key)):
+            return False
+        self._ledger.state(key, state, reason)
+        return True
 
     def settle_unanswered(self) -> None:
         """Find out about submissions that were never answered, before anything new is submitted."""
@@ -105,6 +134,8 @@ class Watcher:
     def _weigh(self, key: AttemptKey) -> bool:
         """Record what the evidence says; False while it says nothing."""
         told = self._told.get(key)
+        if told is not None and self._packs.has_moved_on(key):
+            told = None  # what ended the pack was not what ended this run
         verdict = self._workshop.verdict(key, told.state if told else None)
         if verdict is None:
             if not self._ledger.statuses[key].state.ended and has_started(self._workshop.paths(key)):
@@ -121,6 +152,8 @@ class Watcher:
         status = self._ledger.statuses[key]
         if status.state.ended or key in self._told or key in self._gone or not status.job_id:
             return False
+        if self._packs.has_moved_on(key):
+            return False  # it was this run alone that ended, not its job
         self._interval.restart(self._clock())
         return True
 
@@ -132,18 +165,29 @@ class Watcher:
         return now - self._gone.get(key, now) < self._pace.grace_s
 
     def _ask(self) -> None:
-        known = {s.job_id: key for key in self.active() if (s := self._ledger.statuses[key]).job_id}
-        for job_id, observation in self._site.observe(list(known)).items():
-            self._take(known[job_id], observation)
+        known = self._by_job_id()
+        observations = self._site.observe(list(known))
+        for job_id, observation in observations.items():
+            for key in known[job_id]:
+                self._take(key, observation)
+        hopeless = {key for job_id, seen in observations.items() if seen.never_runnable for key in known[job_id]}
+        self._give_up(hopeless & set(self.active()), observations)
         self.settle_unanswered()
 
+    def _by_job_id(self) -> dict[str, list[AttemptKey]]:
+        """The attempts under way by the job that each is in: several share a pack."""
+        known: dict[str, list[AttemptKey]] = {}
+        for key in self.active():
+            if job_id := self._ledger.statuses[key].job_id:
+                known.setdefault(job_id, []).append(key)
+        return known
+
     def _take(self, key: AttemptKey, observation: Observation) -> None:
+        observation = self._packs.of_attempt(key, observation)
         state = observation.state
         if state is not None and not state.ended:
             self._gone.pop(key, None)
             self._ledger.state(key, state, observation.reason, native_state=observation.native_state)
-            if observation.never_runnable:
-                self._give_up(key, observation)
             return
         now = self._clock()
         since = self._gone.setdefault(key, now)
@@ -151,25 +195,40 @@ class Watcher:
             self._told[key] = observation
         if self._weigh(key) or now - since < self._pace.grace_s:
             return
+        if self._packs.holds(key) and self._never_began(key, observation):
+            return
         verdict = without_evidence(observation)
         self._ledger.state(key, verdict.state, verdict.reason, verdict.exit_status, observation.native_state)
 
-    def _give_up(self, key: AttemptKey, observation: Observation) -> None:
-        self._site.cancel([observation.job_id])
-        self._ledger.state(key, JobState.FAILED, f"can never run: {observation.reason}")
+    def _never_began(self, key: AttemptKey, observation: Observation) -> bool:
+        """An attempt whose pack ended before its turn: nothing was measured and nothing failed."""
+        cancelled = observation.state is JobState.CANCELLED
+        reason = "its pack was cancelled before its turn" if cancelled else NEVER_BEGAN
+        return self._keep_out(key, JobState.CANCELLED if cancelled else JobState.LOST, reason)
+
+    def _give_up(self, keys: Collection[AttemptKey], observations: Mapping[str, Observation]) -> None:
+        self._site.cancel(self._job_ids(keys))
+        for key in keys:
+            reason = observations[self._ledger.statuses[key].job_id].reason
+            self._ledger.state(key, JobState.FAILED, f"can never run: {reason}")
 
     def _settle(self, keys: list[AttemptKey]) -> None:
-        found = self._site.find()
-        if found is not None:
+        jobs = self._site.jobs()
+        if jobs is not None:
+            living = {job.job_name: job for job in jobs if job.state is not None and not job.state.ended}
             for key in keys:
-                self._settle_one(key, found)
+                self._settle_one(key, living)
 
-    def _settle_one(self, key: AttemptKey, found: Mapping[str, Observation]) -> None:
+    def _settle_one(self, key: AttemptKey, living: Mapping[str, Observation]) -> None:
         """By name, and only among living jobs: one that ended long ago may have had the same name."""
-        job = found.get(self._workshop.job_name(key))
-        if job is not None and job.state is not None and not job.state.ended:
-            self._ledger.submitted(key, job.job_id)
-            self._take(key, job)
+        status = self._ledger.statuses[key]
+        if (job := living.get(status.job_name)) is not None:
+            job_id = job.job_id
+            if status.index is not None:
+                job_id = self._site.element_id(self._site.array_id(job_id), status.index)
+            self._ledger.submitted({key: job_id})
+            if status.index is None:
+                self._take(key, job)
         elif self._weigh(key):
             return
         elif fence(self._workshop.paths(key)):

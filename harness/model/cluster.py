@@ -87,6 +87,9 @@ class Directives(Frozen):
     filesystems: str | None = Field(None, description="ALCF -l filesystems=home:eagle")
     gpu_type: str | None = Field(None, description="Slurm --gres=gpu:TYPE:n")
     exclusive: bool = False
+    array_throttle: bool = Field(
+        True, description="whether -J 0-9%2 is understood, as by OpenPBS from 22.05.11 on, Torque and Slurm"
+    )
     extra: tuple[str, ...] = Field((), description="whole directive lines without their #PBS or #SBATCH")
 
 

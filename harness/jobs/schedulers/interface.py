@@ -59,12 +59,18 @@ class Scheduler(Protocol):
         A path that ends in ``/`` is an existing directory, where each element of an array gets a log of its own.
         """
 
+    def element_id(self, array_id: str, index: int) -> str:
+        """The id of an array's element, from the id that the submission gave; never called without arrays."""
+
+    def array_id(self, job_id: str) -> str:
+        """The id of the array that the job is an element of; any other id is itself."""
+
     def submit_argv(self, script: str, job_name: str) -> list[str]: ...
 
     def parse_submit(self, answer: Answer) -> Submitted: ...
 
     def status_argv(self, job_ids: Sequence[str]) -> list[list[str]]:
-        """The commands that ask for these jobs, as few as the scheduler safely allows."""
+        """The commands that ask for these jobs, as few as the scheduler safely allows; elements come one by one."""
 
     def parse_status(self, job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str, Observation]:
         """One observation for each id that the answers speak of; unknown jobs get ``state`` None.

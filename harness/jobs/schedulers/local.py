@@ -43,6 +43,14 @@ def directives(
     return [f"{key}={json.dumps(value)}" for key, value in request.items() if value is not None]
 
 
+def element_id(array_id: str, index: int) -> str:
+    raise UserError(f"the local engine runs no job arrays, so {array_id!r} has no element {index}")
+
+
+def array_id(job_id: str) -> str:
+    return job_id
+
+
 def submit_argv(script: str, job_name: str) -> list[str]:
     return [*_ENGINE, "submit", "--name", job_name, "--", script]
 

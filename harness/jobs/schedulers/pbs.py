@@ -14,6 +14,8 @@ from harness.model.cluster import Cluster
 from harness.model.job import JobState, Observation, Placement
 from harness.units import format_duration
 
+element_id = pbs_family.element_id
+array_id = pbs_family.array_id
 submit_argv = pbs_family.submit_argv
 parse_submit = pbs_family.parse_submit
 find_argv = pbs_family.find_argv
@@ -102,9 +104,10 @@ def _plain_resources(placement: Placement) -> list[str]:
 def status_argv(job_ids: Sequence[str]) -> list[list[str]]:
     """Each group is asked for with and without history: -x fails where a site keeps none, its absence hides the ended.
 
-    Elements of arrays are asked for by their own ids; the parent's Exit_status is 0 whatever became of them.
+    Elements of arrays are read one by one; the array's own Exit_status is 0 whatever became of them.
     """
-    return [["qstat", *history, "-f", *group] for group in pbs_family.in_groups(job_ids) for history in ([], ["-x"])]
+    groups = pbs_family.status_groups(job_ids)
+    return [["qstat", *history, "-f", *group] for group in groups for history in ([], ["-x"])]
 
 
 def parse_status(job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str, Observation]:
@@ -130,6 +133,7 @@ def observe(job_id: str, record: Record) -> Observation | None:
         reason=comment,
         never_runnable=state is JobState.QUEUED and comment.startswith("Can Never Run"),
         job_name=record.get("Job_Name", ""),
+        elements=pbs_family.elements(record),
     )
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.jobs.schedulers.interface import Answer, Submitted
-from harness.model.job import Observation
+from harness.model.job import JobState, Observation
 
 #: attributes of one job by their ``qstat -f`` names, such as ``Resource_List.walltime``
 Record = Mapping[str, str]
@@ -24,6 +24,7 @@ _TEXT_ATTRIBUTE = re.compile(r"^ {4}([\w.]+) = (.*)$")
 _JSON_RECORD = re.compile(rf'^\s*"({_JOB_ID})":\s*\{{', re.MULTILINE)
 _JSON_ATTRIBUTE = re.compile(r'"(\w+)":\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d+)\b)')
 _UNKNOWN = re.compile(rf"Unknown Job Id (?:Error )?({_JOB_ID})", re.IGNORECASE)
+_INDEX = re.compile(r"\[\d*\]")
 _FINISHED = re.compile(rf"({_JOB_ID}) Job has finished")
 
 # PBSE numbers (pbs_error.h, from 15000 on) as a process returns them: 8 bits survive
@@ -40,6 +41,22 @@ IDS_PER_CALL = 50
 
 def in_groups(job_ids: Sequence[str]) -> list[list[str]]:
     return [list(job_ids[i : i + IDS_PER_CALL]) for i in range(0, len(job_ids), IDS_PER_CALL)]
+
+
+def element_id(array_id: str, index: int) -> str:
+    """``7[].srv`` → ``7[3].srv``"""
+    return array_id.replace("[]", f"[{index}]", 1)
+
+
+def array_id(job_id: str) -> str:
+    """``7[3].srv`` → ``7[].srv``"""
+    return _INDEX.sub("[]", job_id, count=1)
+
+
+def status_groups(job_ids: Sequence[str]) -> list[list[str]]:
+    """The words after ``qstat -f`` that ask for these jobs; an array is asked for once, with -t for its elements."""
+    asked = list(dict.fromkeys(array_id(job_id) for job_id in job_ids))
+    return [[*(["-t"] if any("[]" in word for word in group) else []), *group] for group in in_groups(asked)]
 
 
 def submit_argv(script: str, job_name: str) -> list[str]:
@@ -83,8 +100,19 @@ def parse_status(
             observation = observe(job_id, record)
             if observation is not None and _is_news(found.get(_key(job_id)), observation):
                 found[_key(job_id)] = observation
-    asked = {job_id: found.get(_key(job_id)) for job_id in job_ids}
+    asked = {job_id: _of_element(found.get(_key(job_id)), found.get(_key(array_id(job_id)))) for job_id in job_ids}
     return {job_id: seen.model_copy(update={"job_id": job_id}) for job_id, seen in asked.items() if seen is not None}
+
+
+def _of_element(element: Observation | None, array: Observation | None) -> Observation | None:
+    """What is known of an element, completed by what is said of its array alone: that it is unknown or has ended
+    (then an element without a record of its own is unknown too), and why it can never run."""
+    if element is None:
+        gone = array is not None and (array.state is None or array.state.ended)
+        return array.model_copy(update={"state": None}) if gone and array is not None else None
+    if array is not None and array.never_runnable and element.state is JobState.QUEUED:
+        return element.model_copy(update={"never_runnable": True, "reason": array.reason})
+    return element
 
 
 def _is_news(old: Observation | None, new: Observation) -> bool:
@@ -129,6 +157,12 @@ def parse_find(answer: Answer, observe: Callable[[str, Record], Observation | No
     if expected - seen.keys() - gone or None in observations:
         return None
     return [observation for observation in observations if observation is not None]
+
+
+def elements(record: Record) -> int:
+    """Jobs that a record stands for: an array's that have not ended (``Queued:3 Running:2 Exiting:0 Expired:5``)."""
+    counts = dict(re.findall(r"(\w+):(\d+)", record.get("array_state_count", "")))
+    return max(1, sum(int(number) for name, number in counts.items() if name != "Expired"))
 
 
 def records(stdout: str) -> Iterator[tuple[str, Record]]:

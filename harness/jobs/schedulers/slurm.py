@@ -75,6 +75,14 @@ def directives(
     return lines + [whole_line(line) for line in cluster.directives.extra]
 
 
+def element_id(array_id: str, index: int) -> str:
+    return f"{array_id}_{index}"
+
+
+def array_id(job_id: str) -> str:
+    return job_id.partition("_")[0]
+
+
 def submit_argv(script: str, job_name: str) -> list[str]:
     """Name and requeue stand on the command line too: SBATCH_* variables beat the script's directives, not these."""
     return ["sbatch", "--parsable", "--no-requeue", f"--job-name={job_name}", script]
@@ -96,15 +104,25 @@ def parse_submit(answer: Answer) -> Submitted:
 
 
 def status_argv(job_ids: Sequence[str]) -> list[list[str]]:
-    """squeue knows a job until some minutes after its end, sacct for good where a site has accounting."""
-    groups = [",".join(job_ids[i : i + IDS_PER_CALL]) for i in range(0, len(job_ids), IDS_PER_CALL)]
+    """squeue knows a job until some minutes after its end, sacct for good where a site has accounting.
+
+    An array is asked for by its one id and answers for all its elements.
+    """
+    groups = [",".join(group) for group in _in_groups(job_ids)]
     sacct = ["sacct", "--allocations", "--noheader", "--parsable2", f"--format={','.join(_SACCT_FIELDS)}"]
     return [argv for group in groups for argv in ([*_squeue(), f"--jobs={group}"], [*sacct, f"--jobs={group}"])]
 
 
+def _in_groups(job_ids: Sequence[str]) -> list[list[str]]:
+    """Jobs and whole arrays, so many at a time as one command asks for."""
+    asked = list(dict.fromkeys(map(array_id, job_ids)))
+    return [asked[i : i + IDS_PER_CALL] for i in range(0, len(asked), IDS_PER_CALL)]
+
+
 def _squeue() -> list[str]:
+    """One line per element: a list of waiting elements would be cut off where it is long."""
     columns = ",".join(f"{name}:{width}" for name, width in _COLUMNS)
-    return ["squeue", "--noheader", "--states=all", f"--Format={columns}"]
+    return ["squeue", "--noheader", "--array", "--states=all", f"--Format={columns}"]
 
 
 def parse_status(job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str, Observation]:
@@ -119,9 +137,10 @@ def parse_status(job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str,
             # the two were asked one after the other: the state further on is the later one
             if old is None or _rank(row) > _rank(old):
                 found[row.job_id] = row
-    for number, answer in enumerate(answers[::2]):
+    for group, answer in zip(_in_groups(job_ids), answers[::2], strict=False):
         if answer.returncode == 0 or "Invalid job id specified" in answer.stderr:
-            for job_id in job_ids[number * IDS_PER_CALL : (number + 1) * IDS_PER_CALL]:
+            asked = set(group)
+            for job_id in [job_id for job_id in job_ids if array_id(job_id) in asked]:
                 found.setdefault(job_id, Observation(job_id=job_id, state=None, native_state=_UNKNOWN))
     return {job_id: found[job_id] for job_id in job_ids if job_id in found and _teaches(found[job_id])}
 

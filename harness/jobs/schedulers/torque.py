@@ -13,6 +13,8 @@ from harness.model.cluster import Cluster
 from harness.model.job import JobState, Observation, Placement
 from harness.units import format_duration
 
+element_id = pbs_family.element_id
+array_id = pbs_family.array_id
 submit_argv = pbs_family.submit_argv
 parse_submit = pbs_family.parse_submit
 find_argv = pbs_family.find_argv
@@ -57,7 +59,7 @@ def _nodes(cluster: Cluster, placement: Placement) -> str:
 
 def status_argv(job_ids: Sequence[str]) -> list[list[str]]:
     """Plain ``-f``: Torque's ``-x`` means XML, and completed jobs are shown without it for a while."""
-    return [["qstat", "-f", *group] for group in pbs_family.in_groups(job_ids)]
+    return [["qstat", "-f", *group] for group in pbs_family.status_groups(job_ids)]
 
 
 def parse_status(job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str, Observation]:
@@ -83,6 +85,7 @@ def observe(job_id: str, record: Record) -> Observation | None:
         exit_status=exit_status if state.ended else None,
         reason=record.get("comment", ""),
         job_name=record.get("Job_Name", ""),
+        elements=pbs_family.elements(record),
     )
 
 

@@ -47,7 +47,7 @@ def test_what_was_begun_is_kept_and_what_was_not_is_dropped(tmp_path: Path) -> N
     open_campaign(layout, old, CLUSTER)
     begun = old.tasks[0]
     with Ledger(layout.ledger, lambda: 1.0) as ledger:
-        ledger.intent(AttemptKey(begun.point_id, begun.repeat, 1), "h", "/s")
+        ledger.intent([AttemptKey(begun.point_id, begun.repeat, 1)], "h", "/s")
     merged = open_campaign(layout, new.model_copy(update={"created_unix_s": 99.0}), CLUSTER)
     assert merged.tasks == (*new.tasks, begun)
     assert set(merged.points) == {*new.points, begun.point_id}

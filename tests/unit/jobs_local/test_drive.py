@@ -86,7 +86,7 @@ def test_late_evidence_lifts_a_lost_run(tmp_path: Path) -> None:
     world = World(tmp_path, campaign(points=1))
     world.scheduler.fate = lambda _name: "vanish"
     assert states(world.session(run_missing)) == {"LOST": 1}
-    job = next(iter(world.scheduler.jobs.values()))
+    job = next(iter(world.scheduler.known.values()))
     world.scheduler._finish(job, 0, "exit")  # the file server comes back
     assert states(world.session(run_missing)) == {"SUCCEEDED": 1}
     assert len(world.scheduler.offered) == 1
@@ -97,7 +97,7 @@ def test_evidence_within_the_grace_is_waited_for(tmp_path: Path) -> None:
     world.scheduler.fate = lambda _name: "silent"
 
     def show_late() -> None:
-        for job in world.scheduler.jobs.values():
+        for job in world.scheduler.known.values():
             if job.state.ended and world.clock.now() > job.ends_s + 80 and not job.paths.exit.exists():
                 world.scheduler._finish(job, 0, "exit")
 
@@ -125,7 +125,7 @@ def test_a_job_that_can_never_run_is_cancelled_and_named(world: World) -> None:
     ledger = world.session(run_missing)
     assert states(ledger) == {"SUCCEEDED": 3, "FAILED": 3}
     assert {s.reason for s in ledger.statuses.values() if s.reason} >= {"can never run: Can Never Run"}
-    assert all(job.state.ended for job in world.scheduler.jobs.values())
+    assert all(job.state.ended for job in world.scheduler.known.values())
 
 
 def test_a_busy_queue_is_offered_the_job_again(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_whenever_the_harness_is_killed_each_task_is_executed_once(
             killer = Killer(at, after)
             patch.setattr(files.Appender, "append", killer.around(files.Appender.append))
             patch.setattr(attempts, "write_atomically", killer.around(attempts.write_atomically))
-            for call in ("submit", "observe", "find"):
+            for call in ("submit", "observe", "jobs"):
                 patch.setattr(world.scheduler, call, killer.around(getattr(world.scheduler, call)))
             try:
                 world.session(run_missing)

@@ -85,8 +85,8 @@ def test_a_cut_at_any_byte_loses_only_the_line_it_cuts(tmp_path: Path) -> None:
 def test_an_observation_that_moves_nothing_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     with Ledger(path, now=lambda: 5.0) as ledger:
-        ledger.intent(KEY, "habc", "/s/job.sh")
-        ledger.submitted(KEY, "17")
+        ledger.intent([KEY], "habc", "/s/job.sh")
+        ledger.submitted({KEY: "17"})
         ledger.state(KEY, JobState.RUNNING)
         ledger.state(KEY, JobState.RUNNING)
         ledger.state(KEY, JobState.QUEUED)
@@ -96,9 +96,9 @@ def test_an_observation_that_moves_nothing_is_not_written(tmp_path: Path) -> Non
 def test_the_folded_state_in_memory_is_the_one_on_disk(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     with Ledger(path, now=lambda: 5.0) as ledger:
-        ledger.intent(KEY, "habc", "/s/job.sh")
-        ledger.refused(KEY, "queue is full")
-        ledger.intent(KEY, "habc", "/s/job.sh")
-        ledger.submitted(KEY, "17")
+        ledger.intent([KEY], "habc", "/s/job.sh")
+        ledger.refused([KEY], "queue is full")
+        ledger.intent([KEY], "habc", "/s/job.sh")
+        ledger.submitted({KEY: "17"})
         ledger.state(KEY, JobState.TIMED_OUT, "walltime", exit_status=143)
         assert read_statuses(path) == ledger.statuses

@@ -65,7 +65,7 @@ def test_complaints_about_a_cancellation_are_returned() -> None:
 
 
 def test_an_answer_that_cannot_be_trusted_is_none() -> None:
-    assert Site(CLUSTER, Recorder(Answer(None, "", ""))).find() is None
+    assert Site(CLUSTER, Recorder(Answer(None, "", ""))).jobs() is None
 
 
 def test_a_detached_process_writes_its_log(tmp_path: Path) -> None:

@@ -1,0 +1,105 @@
+"""What is handed to the scheduler as one job: an attempt alone, an array or a pack of them, written down beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.files import sync_directory, write_atomically
+from harness.jobs.attempts import Workshop
+from harness.jobs.groups import array_map, render_array, render_pack
+from harness.jobs.site import Site
+from harness.layout import GroupLayout
+from harness.model.campaign import Task
+from harness.model.group import Group
+from harness.model.job import group_job_name
+from harness.model.ledger import AttemptKey
+
+Kind = Literal["single", "array", "pack"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Tasks for one job. ``canaries``: the places in ``tasks`` of a pack's two; ``extra``: runs among them that the
+    sweep does not ask for."""
+
+    kind: Kind
+    tasks: tuple[Task, ...]
+    canaries: tuple[int, ...] = ()
+    extra: int = 0
+
+    @property
+    def jobs(self) -> int:
+        """What it counts for a scheduler's limits: each element of an array is a job."""
+        return len(self.tasks) if self.kind == "array" else 1
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A batch whose attempts and script lie on disk. ``group`` is the group's name, empty for an attempt alone."""
+
+    batch: Batch
+    keys: tuple[AttemptKey, ...]
+    job_name: str
+    script: Path
+    group: str = ""
+
+    def job_ids(self, site: Site, job_id: str) -> dict[AttemptKey, str]:
+        """The id of each attempt's job, from the one that the submission gave."""
+        if self.batch.kind == "array":
+            return {key: site.element_id(job_id, index) for index, key in enumerate(self.keys)}
+        return dict.fromkeys(self.keys, job_id)
+
+
+def prepare(workshop: Workshop, batch: Batch, known: Collection[AttemptKey], throttle: int | None) -> Submission:
+    """Write the batch's attempts and its script, durably; nothing is submitted yet.
+
+    A group's group.json comes first: an attempt directory that is found after a crash is known to be of the group.
+
+    Args:
+        known: attempts that the ledger knows; new ones get other numbers.
+        throttle: elements of an array that may run at once.
+    """
+    numbers = {task: workshop.next_attempt(task, known) for task in batch.tasks}
+    keys = tuple(AttemptKey(task.point_id, task.repeat, numbers[task]) for task in batch.tasks)
+    if batch.kind == "single":
+        key, attempt, spec = workshop.prepare(batch.tasks[0], keys[0].attempt)
+        return Submission(batch, (key,), spec.job_name, attempt.script)
+    group, paths = _new_group(workshop, batch, keys)
+    for task in batch.tasks:
+        workshop.prepare(task, numbers[task])
+    if batch.kind == "array":
+        write_atomically(paths.map, array_map([workshop.paths(key).root for key in keys]))
+    write_atomically(paths.script, _script(workshop, group, paths, throttle), mode=0o755)
+    return Submission(batch, keys, group.job_name, paths.script, group.name)
+
+
+def _new_group(workshop: Workshop, batch: Batch, keys: tuple[AttemptKey, ...]) -> tuple[Group, GroupLayout]:
+    assert batch.kind != "single", "an attempt alone has no group"
+    number = 1 + max((int(path.name[1:]) for path in workshop.layout.groups.glob("g[0-9]*")), default=0)
+    name, campaign = f"g{number}", workshop.campaign
+    paths = workshop.layout.group(name)
+    paths.root.mkdir(parents=True)
+    group = Group(
+        kind=batch.kind,
+        name=name,
+        number=number,
+        job_name=group_job_name(campaign.name, number, campaign.uid),
+        attempts=keys,
+        canaries=tuple(keys[place] for place in batch.canaries),
+    )
+    write_atomically(paths.meta, group.model_dump_json(indent=1) + "\n")
+    sync_directory(paths.root.parent)
+    return group, paths
+
+
+def _script(workshop: Workshop, group: Group, paths: GroupLayout, throttle: int | None) -> str:
+    placements = [workshop.campaign.points[key.point_id].placement for key in group.attempts]
+    root = workshop.project_root
+    if group.kind == "array":
+        return render_array(workshop.cluster, placements, group.job_name, paths.root, root, throttle)
+    roots = [workshop.paths(key).root for key in group.attempts]
+    attempts = list(zip(roots, placements, strict=True))
+    return render_pack(workshop.cluster, attempts, group.job_name, paths.root, root)
