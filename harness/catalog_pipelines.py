@@ -63,7 +63,9 @@ SAMPLE_OPTIONS = {"corrupt": CORRUPT, "augment": AUGMENT, "echo_at": ECHO_AT}
 TF_DATA_AXES = ("workers", "prefetch", "shuffle_buffer", "echo")
 
 TORCH_OPTIONS = SAMPLE_OPTIONS | {
-    "box_crops": Option(bool, False, "one crop for each bounding box instead of the whole image, where a tree has them"),
+    "box_crops": Option(
+        bool, False, "one crop for each bounding box instead of the whole image, where a tree has them"
+    ),
     "pin_memory": Option(bool, True, "batches in page-locked memory, where there is a GPU to copy them to"),
 }
 TORCH_AXES = ("workers", "prefetch", "echo")
@@ -133,7 +135,7 @@ PIPELINES = {
         ),
         PipelineSpec(
             name="torch_files",
-            description="image files through a torch DataLoader: decoded whole and resized by Pillow in worker processes",
+            description="image files through a torch DataLoader: decoded whole and resized by Pillow in processes",
             frameworks={"torch": "harness.pipelines.torch_files:build"},
             formats=TREES,
             uses=TORCH_AXES,
@@ -148,6 +150,44 @@ PIPELINES = {
             uses=TORCH_AXES,
             encodings=("lmdb",),
             options=TORCH_OPTIONS,
+        ),
+        PipelineSpec(
+            name="torch_memory",
+            description="images resized ahead of time (npy) and held in memory, through a torch DataLoader",
+            frameworks={"torch": "harness.pipelines.torch_prepared:build"},
+            formats=TREES,
+            uses=TORCH_AXES,
+            encodings=("npy",),
+            options={name: option for name, option in TORCH_OPTIONS.items() if name != "box_crops"},
+        ),
+        PipelineSpec(
+            name="torch_webdataset",
+            description="encoded images of tar shards, read in sequence by webdataset, through a torch DataLoader",
+            frameworks={"torch": "harness.pipelines.torch_webdataset:build"},
+            formats=TREES,
+            uses=(*TORCH_AXES, "shuffle_buffer"),
+            encodings=("webdataset",),
+            options={name: option for name, option in TORCH_OPTIONS.items() if name != "box_crops"},
+        ),
+        PipelineSpec(
+            name="torch_fast",
+            description="threads that decode no more than is needed into the batch itself: what is possible on a CPU",
+            frameworks={"torch": "harness.pipelines.torch_fast:build"},
+            formats=TREES,
+            uses=TORCH_AXES,
+            encodings=("native", "jpeg", "lmdb"),
+            options=TORCH_OPTIONS,
+        ),
+        PipelineSpec(
+            name="synthetic",
+            description="one batch, made once: the rate at which nothing but the model holds training up",
+            frameworks={
+                "tensorflow": "harness.pipelines.tf_synthetic:build",
+                "torch": "harness.pipelines.torch_synthetic:build",
+            },
+            formats=ALL_FORMATS,
+            uses=(),
+            encodings=("native",),
         ),
         PipelineSpec(
             name="scripted",

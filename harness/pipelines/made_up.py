@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from harness.catalog import WORKLOADS, load, lookup
 from harness.pipelines.interface import batch_form
-from harness.runtime.interfaces import RunContext
+from harness.runtime.interfaces import Batch, RunContext
 
 
 def made_up_batch(context: RunContext) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -40,3 +41,23 @@ def made_up_batch(context: RunContext) -> tuple[NDArray[Any], NDArray[Any]]:
         verified=None,
     )
     return images, labels
+
+
+class Constant:
+    """The same batch again and again; there is no buffer and no worker."""
+
+    def __init__(self, data: Any, samples: int):
+        self._batch = Batch(data, samples)
+
+    def batches(self) -> Iterator[Batch]:
+        while True:
+            yield self._batch
+
+    def occupancy(self) -> None:
+        return
+
+    def worker_cpus(self) -> None:
+        return
+
+    def close(self) -> None:
+        """Nothing runs."""

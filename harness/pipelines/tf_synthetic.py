@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import tensorflow as tf
 
-from harness.pipelines.made_up import made_up_batch
-from harness.runtime.interfaces import Batch, RunContext
+from harness.pipelines.made_up import Constant, made_up_batch
+from harness.runtime.interfaces import RunContext
 
 
 def build(context: RunContext) -> Constant:
@@ -16,23 +13,3 @@ def build(context: RunContext) -> Constant:
     images, labels = made_up_batch(context)
     with tf.device("/cpu:0"):
         return Constant((tf.constant(images), tf.constant(labels)), len(images))
-
-
-class Constant:
-    """The same batch again and again; there is no buffer and no worker."""
-
-    def __init__(self, data: Any, samples: int):
-        self._batch = Batch(data, samples)
-
-    def batches(self) -> Iterator[Batch]:
-        while True:
-            yield self._batch
-
-    def occupancy(self) -> None:
-        return
-
-    def worker_cpus(self) -> None:
-        return
-
-    def close(self) -> None:
-        """Nothing runs."""

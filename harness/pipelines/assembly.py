@@ -1,0 +1,178 @@
+"""From single images to full batches: cropped, augmented, echoed; what each loader worker does, in any framework.
+
+Worker ``w`` of ``n`` takes the batches w, w+n, … of the rank's :class:`~harness.pipelines.order.Order`. Where every
+sample gives one image, these are the batches that come out, the same whatever the number of workers. Where some give
+several (boxes, echo) or none (skipped ones), the worker fills its batches with what comes next to it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.pipelines.corrupt import Lost
+from harness.pipelines.decoding import Decoder, Pixels, Undecodable
+from harness.pipelines.encoded import Encoded, Library, Unreadable, as_labels
+from harness.pipelines.interface import BatchForm, batch_form, option
+from harness.pipelines.order import Order
+from harness.runtime.interfaces import RunContext
+
+#: makes the memory that a batch's images are put into, by shape
+Allocate = Callable[[tuple[int, ...]], Pixels]
+
+
+class Made(NamedTuple):
+    """A batch ready to be handed over: ``fresh`` of its images are no copies; ``lost``: what could not be had."""
+
+    images: Pixels
+    labels: NDArray[Any]
+    fresh: int
+    lost: list[Lost]
+
+
+class Sample(NamedTuple):
+    """One sample's images, each uint8 ``(h, w, c)`` before augmentation, and the random numbers that belong to it."""
+
+    images: list[Pixels]
+    label: Any
+    random: np.random.Generator
+
+
+#: what a worker goes through: samples, and those that were lost
+Samples = Iterable[Sample | Lost]
+
+
+class Supply(Protocol):
+    """The samples of one worker, without end."""
+
+    def samples(self, worker: int, workers: int) -> Samples: ...
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What is done with every sample's images: the point's form, augmentation and example echoing."""
+
+    form: BatchForm
+    augment: bool = False
+    echo: int = 1
+    echo_anew: bool = True
+
+    @classmethod
+    def of(cls, context: RunContext) -> Finish:
+        axes = context.axes
+        return cls(batch_form(axes), option(axes, "augment"), axes.echo, option(axes, "echo_at") == "before_augment")
+
+    @property
+    def stored(self) -> tuple[int, int]:
+        """Height and width of images before augmentation: a crop of the form's size is 7/8 of their sides."""
+        height, width = self.form.height, self.form.width
+        return (round(height * 8 / 7), round(width * 8 / 7)) if self.augment else (height, width)
+
+    def views(self, image: Pixels, random: np.random.Generator) -> Iterator[Pixels]:
+        """``echo`` images of the form's size; the first is fresh."""
+        if self.echo_anew:
+            for _ in range(self.echo):
+                yield self._view(image, random)
+        else:
+            yield from itertools.repeat(self._view(image, random), self.echo)
+
+    def _view(self, image: Pixels, random: np.random.Generator) -> Pixels:
+        if not self.augment:
+            return image
+        top = random.integers(image.shape[0] - self.form.height + 1)
+        left = random.integers(image.shape[1] - self.form.width + 1)
+        view = image[top : top + self.form.height, left : left + self.form.width]
+        return view[:, ::-1] if random.random() < 0.5 else view
+
+
+@dataclass(frozen=True)
+class EncodedSupply:
+    """Images of a library, decoded: read, decode, crop and resize in the worker."""
+
+    library: Library
+    decoder: Decoder
+    order: Order
+    finish: Finish
+
+    def samples(self, worker: int, workers: int) -> Iterator[Sample | Lost]:
+        for number in itertools.count(worker, workers):
+            random = self.order.random(number)
+            for index in self.order.indices(number):
+                yield self._sample(int(index), random)
+
+    def _sample(self, index: int, random: np.random.Generator) -> Sample | Lost:
+        try:
+            found = self.library[index]
+        except Unreadable as error:
+            return error.lost
+        return decoded(found, self.decoder, self.finish, random)
+
+
+def decoded(found: Encoded, decoder: Decoder, finish: Finish, random: np.random.Generator) -> Sample | Lost:
+    """The sample of an encoded image, in the size that augmentation starts from."""
+    try:
+        images = decoder.crops(found.content, found.boxes, *finish.stored, finish.form.channels)
+    except Undecodable as error:
+        return Lost(found.name, str(error))
+    return Sample(images, found.label, random)
+
+
+@dataclass
+class Assembler:
+    """Fills batches of ``batch_size`` from a supply.
+
+    With nothing but losses for ``patience`` samples it hands over what is lost in a batch without images.
+    """
+
+    supply: Supply
+    finish: Finish
+    batch_size: int
+    patience: int
+    allocate: Allocate = field(default=lambda shape: np.empty(shape, np.uint8))
+
+    def batches(self, worker: int, workers: int) -> Iterator[Made]:
+        """Without end."""
+        form = self.finish.form
+        shape = (self.batch_size, form.height, form.width, form.channels)
+        images, fresh = self.allocate(shape), 0
+        labels: list[Any] = []
+        lost: list[Lost] = []
+        for item in self.supply.samples(worker, workers):
+            if isinstance(item, Lost):
+                lost.append(item)
+                if len(lost) >= self.patience:
+                    yield Made(images[:0], np.empty(0), 0, lost)
+                    lost = []
+                continue
+            for image, is_fresh in self._images(item):
+                images[len(labels)] = image
+                labels.append(item.label)
+                fresh += is_fresh
+                if len(labels) == self.batch_size:
+                    yield Made(images, as_labels(np.array(labels), form.multi_label), fresh, lost)
+                    images, labels, fresh, lost = self.allocate(shape), [], 0, []
+
+    def _images(self, sample: Sample) -> Iterator[tuple[Pixels, bool]]:
+        for image in sample.images:
+            for copy, view in enumerate(self.finish.views(image, sample.random)):
+                yield view, copy == 0
+
+
+def assembler(context: RunContext, library: Library, decoder: Decoder) -> Assembler:
+    """The assembler of a point's encoded images."""
+    axes, ranks, finish = context.axes, context.ranks, Finish.of(context)
+    order = Order(len(library), axes.batch_size, rank=ranks.rank, world=ranks.world, seed=context.spec.seed)
+    supply = EncodedSupply(library, decoder, order, finish)
+    return Assembler(supply, finish, axes.batch_size, patience=patience(context, len(library)))
+
+
+def patience(context: RunContext, samples: int) -> int:
+    """Images lost in a row that show that none can be had: an epoch's of this rank and some."""
+    if option(context.axes, "corrupt") == "fail":
+        return 1
+    return -(-samples // context.ranks.world) + 16

@@ -1,0 +1,62 @@
+"""Images that were decoded and resized ahead of time, each rank's part of them in its memory. Framework-free."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from harness.datasets.imagenet import WHOLE_IMAGE
+from harness.datasets.stored import mapped_arrays, open_stored
+from harness.errors import UserError
+from harness.pipelines.assembly import Finish, Sample
+from harness.pipelines.decoding import Pixels, resized
+from harness.pipelines.encoded import as_labels, data_directory
+from harness.pipelines.interface import batch_form
+from harness.pipelines.order import Order
+from harness.runtime.interfaces import RunContext
+
+
+def held_part(context: RunContext) -> tuple[Pixels, NDArray[Any]]:
+    """Every ``world``-th prepared image (encoding npy), from the rank's own on, with labels as batches have them.
+
+    Raises:
+        UserError: no prepared images there, or fewer than ranks.
+    """
+    stored = open_stored(data_directory(context), context.axes.encoding)
+    rank, world = context.ranks.rank, context.ranks.world
+    images, labels, begin = [], [], 0
+    for shard, numbers in mapped_arrays(stored, "train"):
+        own = slice((rank - begin) % world, None, world)
+        images.append(shard[own])
+        labels.append(numbers[own])
+        begin += len(shard)
+    if begin < world:
+        raise UserError(f"{stored.path}: {begin} images cannot be shared by {world} ranks")
+    return np.concatenate(images), as_labels(np.concatenate(labels), batch_form(context.axes).multi_label)
+
+
+@dataclass(frozen=True)
+class HeldSupply:
+    """Images ``(n, h, w, c)`` in memory; those of another size than augmentation starts from are resized each time."""
+
+    images: Pixels
+    labels: NDArray[Any]
+    order: Order
+    finish: Finish
+
+    def samples(self, worker: int, workers: int) -> Iterator[Sample]:
+        height, width = self.finish.stored
+        fits = self.images.shape[1:3] == (height, width)
+        for number in itertools.count(worker, workers):
+            random = self.order.random(number)
+            for index in self.order.indices(number):
+                image = self.images[index]
+                if not fits:
+                    image = resized(Image.fromarray(image), WHOLE_IMAGE, height, width, image.shape[-1])
+                yield Sample([image], self.labels[index], random)

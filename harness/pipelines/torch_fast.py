@@ -1,0 +1,47 @@
+"""Image files or LMDB shards read, decoded and resized by threads of the training process: what is possible.
+
+Against a ``DataLoader`` of processes it saves decoding pixels that resizing would throw away, the slow resize, and
+sending batches between processes: threads write into the batch itself. libjpeg-turbo, torch's resize and reading files
+all let go of Python's lock. See docs/performance.md for what each of these is worth.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from harness.pipelines.assembly import assembler
+from harness.pipelines.decoding import FastDecoder, Pixels
+from harness.pipelines.encoded import open_library
+from harness.pipelines.torch_loader import pinned
+from harness.pipelines.torch_threads import ThreadLoader
+from harness.runtime.interfaces import RunContext
+
+
+def build(context: RunContext) -> ThreadLoader:
+    """The pipeline of one rank; ``workers`` are threads (0: the training thread itself).
+
+    Raises:
+        UserError: simplejpeg is not installed, no images where they should be, or fewer than ranks.
+    """
+    made = assembler(context, open_library(context), FastDecoder(resize))
+    if pinned(context):
+        made.allocate = _page_locked
+    return ThreadLoader(context, made)
+
+
+def resize(pixels: Pixels, height: int, width: int) -> Pixels:
+    """uint8 ``(h, w, c)`` → ``(height, width, c)``, bilinear with antialiasing; within 1 of Pillow's.
+
+    For uint8 images with their channels last, torch has a vectorised version of the resize that Pillow does.
+    """
+    if pixels.shape[:2] == (height, width):
+        return pixels
+    image = torch.from_numpy(pixels).permute(2, 0, 1)[None]
+    found = torch.nn.functional.interpolate(image, (height, width), mode="bilinear", antialias=True)
+    made: Pixels = found[0].permute(1, 2, 0).numpy()
+    return made
+
+
+def _page_locked(shape: tuple[int, ...]) -> Pixels:
+    made: Pixels = torch.empty(shape, dtype=torch.uint8, pin_memory=True).numpy()
+    return made

@@ -1,0 +1,22 @@
+"""Encoded images in LMDB shards through a torch ``DataLoader``.
+
+The same as ``torch_files`` but for where the bytes come from: a few large files mapped into memory, so there is neither
+a directory to look up nor a file to open for each image.
+"""
+
+from __future__ import annotations
+
+from harness.pipelines.assembly import assembler
+from harness.pipelines.decoding import PillowDecoder
+from harness.pipelines.encoded import open_library
+from harness.pipelines.torch_loader import ImageLoader
+from harness.runtime.interfaces import RunContext
+
+
+def build(context: RunContext) -> ImageLoader:
+    """The pipeline of one rank; the shards opened here are read by all its workers.
+
+    Raises:
+        UserError: no LMDB conversion where the data should be, or fewer images than ranks.
+    """
+    return ImageLoader(context, assembler(context, open_library(context), PillowDecoder()))
