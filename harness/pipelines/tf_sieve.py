@@ -38,11 +38,11 @@ class Sieve:
 
         def enter(*sample: Any) -> Any:
             number = self._entered.assign_add(1)
-            self._names.insert(number, name(*sample))
+            self._names.insert(number[None], name(*sample)[None])
             return number, sample
 
         def leave(number: Any, loaded: Any) -> Any:
-            self._names.remove(number)
+            self._names.remove(number[None])
             left = self._left.assign_add(1)
             self._latest.assign(number)
             self._lost.assign(number - left)
