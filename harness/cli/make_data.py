@@ -68,10 +68,11 @@ def _make(path: Path, name: str, sizes: Mapping[str, int], console: Console) -> 
 
 def _convert(source: Path, path: Path, encoding: str, sizes: Mapping[str, int], console: Console) -> None:
     from harness.cli.parts_progress import bar
-    from harness.datasets.convert.run import Settings, convert
+    from harness.datasets.convert.run import DECODED, Settings, convert
     from harness.datasets.parts import usable_cpus
 
-    settings = Settings(encoding, side=sizes.get("side"), shard_samples=sizes.get("shard_samples"))
+    side = sizes.get("side") if encoding in DECODED else None
+    settings = Settings(encoding, side=side, shard_samples=sizes.get("shard_samples"))
     with bar(f"converting to {encoding}") as progress:
         manifest = convert(source, path, settings, usable_cpus(), progress)
     name, count = manifest.request.name, manifest.total_files
