@@ -33,9 +33,9 @@ def build(context: RunContext) -> QueuePipeline:
         UserError: no such data, or a queue that cannot hold a batch.
     """
     axes = context.axes
-    capacity, batch = option(axes, "queue_capacity"), axes.batch_size
-    if capacity < batch + option(axes, "enqueue_samples"):
-        raise UserError(f"queue_capacity {capacity}: too little for a batch of {batch} and one enqueuing")
+    capacity, batch, chunk = option(axes, "queue_capacity"), axes.batch_size, option(axes, "enqueue_samples")
+    if capacity < batch + chunk:
+        raise UserError(f"queue_capacity {capacity}: too little for a batch of {batch} and one enqueuing of {chunk}")
     source = ArraySource(context) if axes.encoding == "native" else RecordSource(context)
     return QueuePipeline(context, source)
 
