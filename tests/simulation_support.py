@@ -267,3 +267,26 @@ class World:
             driver.reconcile()
             act(driver)
         return ledger
+
+
+class Crash(BaseException):
+    """The harness is killed here."""
+
+
+class Killer:
+    """Kills the harness before or after its n-th contact with the outside world, once."""
+
+    def __init__(self, at: int, after: bool):
+        self.left, self.after = at, after
+
+    def around(self, function: Callable[..., object]) -> Callable[..., object]:
+        def guarded(*args: object, **kwargs: object) -> object:
+            self.left -= 1
+            if self.left == 0 and not self.after:
+                raise Crash
+            result = function(*args, **kwargs)
+            if self.left == 0:
+                raise Crash
+            return result
+
+        return guarded

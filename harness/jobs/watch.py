@@ -193,7 +193,11 @@ class Watcher:
         since = self._gone.setdefault(key, now)
         if state is not None:
             self._told[key] = observation
-        if self._weigh(key) or now - since < self._pace.grace_s:
+        if self._weigh(key):
+            return
+        # whose claim we can make has no evidence that might still come; a job that is merely unknown may be
+        is_over = state is not None and fence(self._workshop.paths(key))
+        if not is_over and now - since < self._pace.grace_s:
             return
         if self._packs.holds(key) and self._never_began(key, observation):
             return

@@ -330,6 +330,85 @@ STATES = [
 ]  # fmt: skip
 
 
+ELEMENT_IDS = {"pbs": ("7[].srv", "7[3].srv"), "torque": ("7[].srv.edu", "7[3].srv.edu"), "slurm": ("7", "7_3")}
+
+
+@pytest.mark.parametrize("name", sorted(ELEMENT_IDS))
+def test_ids_of_elements(name: str) -> None:
+    array, element = ELEMENT_IDS[name]
+    module = scheduler(name)
+    assert (module.element_id(array, 3), module.array_id(element)) == (element, array)
+    assert module.array_id(array) == array
+    assert module.array_id("7.srv") == "7.srv"
+
+
+def test_the_local_engine_has_no_elements() -> None:
+    module = scheduler("local")
+    assert module.array_id("abc@host") == "abc@host"
+    with pytest.raises(UserError, match="no job arrays"):
+        module.element_id("abc@host", 3)
+
+
+@pytest.mark.parametrize("name", sorted(ELEMENT_IDS))
+def test_an_array_is_asked_for_once_and_not_element_by_element(name: str) -> None:
+    array, _ = ELEMENT_IDS[name]
+    module = scheduler(name)
+    commands = module.status_argv([module.element_id(array, index) for index in range(500)] + ["8.srv"])
+    words = [word.split("=")[-1].split(",") for argv in commands for word in argv]
+    assert [word.count(array) for word in words if array in word] == [1] * len(commands)
+    assert len(commands) <= 2
+    if name != "slurm":
+        assert all("-t" in argv for argv in commands)
+        assert all("-t" not in argv for argv in module.status_argv(["8.srv"]))
+
+
+def elements_of(name: str, answers: list[Answer], count: int = 3) -> list[str]:
+    module, (array, _) = scheduler(name), ELEMENT_IDS[name]
+    ids = [module.element_id(array, index) for index in range(count)]
+    found = module.parse_status(ids, answers)
+    return [in_words(found.get(job_id)) for job_id in ids]
+
+
+def test_elements_end_each_in_its_way() -> None:
+    text = (
+        pbs_text("7[].srv", job_state="B", array_state_count="Queued:1 Running:0 Exiting:0 Expired:2")
+        + pbs_text("7[0].srv", job_state="X", Exit_status="0", substate="92")
+        + pbs_text("7[1].srv", job_state="X", Exit_status="-29", substate="93")
+        + pbs_text("7[2].srv", job_state="Q")
+    )
+    assert elements_of("pbs", [Answer(0, text, ""), OK]) == ["SUCCEEDED X 0", "TIMED_OUT X -29", "QUEUED Q"]
+    rows = (
+        squeue("7_0", "COMPLETED") + squeue("7_1", "NODE_FAIL") + squeue("7_2", "PENDING", reason="JobArrayTaskLimit")
+    )
+    assert elements_of("slurm", [Answer(0, rows, ""), NO_DATABASE]) == [
+        *("SUCCEEDED COMPLETED 0", "FAILED NODE_FAIL 0", "QUEUED PENDING")
+    ]
+
+
+def test_elements_of_an_array_that_is_gone_are_gone() -> None:
+    gone = Answer(153, "", "qstat: Unknown Job Id 7[].srv\n")
+    assert elements_of("pbs", [gone, NO_HISTORY]) == ["None unknown"] * 3
+    ended = pbs_text("7[].srv", job_state="F", Exit_status="0") + pbs_text("7[1].srv", job_state="F", Exit_status="3")
+    assert elements_of("pbs", [FINISHED_7, Answer(0, ended, "")]) == ["None F", "FAILED F 3", "None F"]
+    unknown = Answer(1, "", "slurm_load_jobs error: Invalid job id specified\n")
+    assert elements_of("slurm", [unknown, NO_DATABASE]) == ["None unknown"] * 3
+
+
+def test_elements_share_the_fate_of_an_array_that_can_never_run() -> None:
+    text = pbs_text("7[].srv", job_state="Q", comment="Can Never Run: ncpus") + pbs_text("7[0].srv", job_state="Q")
+    assert elements_of("pbs", [Answer(0, text, ""), OK], 2) == ["QUEUED Q never", "nothing"]
+
+
+def test_an_array_in_the_queue_counts_each_element_that_has_not_ended() -> None:
+    record = pbs_text(
+        "7[].srv", Job_Name="h1", job_state="B", array_state_count="Queued:3 Running:2 Exiting:1 Expired:5"
+    )
+    (job,) = scheduler("pbs").parse_find(Answer(0, "ids 7[].srv\n" + record, "")) or []
+    assert job.elements == 6
+    (alone,) = scheduler("pbs").parse_find(Answer(0, "ids 1.s\n" + RUNNING_1, "")) or []
+    assert alone.elements == 1
+
+
 @pytest.mark.parametrize(("name", "job_id", "said", "expected"), STATES)
 def test_state(name: str, job_id: str, said: list[str | Answer], expected: str) -> None:
     answers = [part if isinstance(part, Answer) else Answer(0, part, "") for part in said]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from simulation_support import World, campaign
+from simulation_support import Crash, Killer, World, campaign
 
 from harness import files
 from harness.errors import HarnessError
@@ -188,29 +187,6 @@ def test_an_asked_stop_cancels_and_the_next_run_completes(world: World) -> None:
     assert states(world.session(act)) == {"CANCELLED": 2}
     world.layout.stop.unlink()
     assert states(world.session(run_missing)) == {"CANCELLED": 2, "SUCCEEDED": 6}
-
-
-class Crash(BaseException):
-    """The harness is killed here."""
-
-
-class Killer:
-    """Kills the harness before or after its n-th contact with the outside world, once."""
-
-    def __init__(self, at: int, after: bool):
-        self.left, self.after = at, after
-
-    def around(self, function: Callable[..., object]) -> Callable[..., object]:
-        def guarded(*args: object, **kwargs: object) -> object:
-            self.left -= 1
-            if self.left == 0 and not self.after:
-                raise Crash
-            result = function(*args, **kwargs)
-            if self.left == 0:
-                raise Crash
-            return result
-
-        return guarded
 
 
 @given(
