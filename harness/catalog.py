@@ -252,6 +252,11 @@ def split_dataset(name: str) -> tuple[str, str]:
     return (origin, form) if colon else ("real", name)
 
 
+def reads_data(dataset: str | None, pipeline: str | None) -> bool:
+    """Whether a point with that data set and pipeline needs the data to be there."""
+    return dataset is not None and (pipeline not in PIPELINES or PIPELINES[pipeline].reads_data)
+
+
 def dataset_directory(name: str, encoding: str = "native") -> str:
     """Directory of a data set inside a storage: ``mnist``, ``digits-mnist``, ``synthetic-imagenet.tfrecord``."""
     origin, form = split_dataset(name)

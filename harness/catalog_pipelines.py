@@ -31,7 +31,7 @@ class PipelineSpec:
     """An input pipeline variant. ``frameworks`` maps a framework to the ``module:attr`` that builds it.
 
     ``formats`` and ``encodings`` are the data sets and their stored forms that it reads, ``uses`` the axes that have an
-    effect on it.
+    effect on it. One that ``reads_data`` not makes up its samples, so the data set need not be there.
     """
 
     name: str
@@ -41,6 +41,7 @@ class PipelineSpec:
     uses: tuple[str, ...]
     encodings: tuple[str, ...] = ("native",)
     options: Mapping[str, Option] = field(default_factory=dict)
+    reads_data: bool = True
 
 
 ALL_FORMATS = ("mnist", "cifar10", "imagenet", "caltech256", "chestxray14")
@@ -187,7 +188,7 @@ PIPELINES = {
             },
             formats=ALL_FORMATS,
             uses=(),
-            encodings=("native",),
+            reads_data=False,
         ),
         PipelineSpec(
             name="scripted",

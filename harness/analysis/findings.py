@@ -30,6 +30,8 @@ CODES: dict[str, tuple[str, str]] = {
     "loss_not_finite": ("warning", "the loss became NaN or infinite"),
     "error": ("error", "the run raised an error"),
     "data_origin": ("warning", "the data are not those that the sweep names"),
+    "corrupt_image": ("warning", "an image could not be decoded and was left out"),
+    "corrupt_images": ("warning", "images that could not be decoded were left out"),
     "rank_imbalance": ("warning", "one rank is slower than the others"),
     "pipeline_bound": ("info", "training waits for data"),
     "cache_not_as_wanted": ("warning", "the page cache was not in the wanted state"),

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from harness.catalog import NO_FRAMEWORK
+from harness.catalog import NO_FRAMEWORK, reads_data
 from harness.datasets.manifest import missing
 from harness.errors import UserError
 from harness.model.campaign import PlannedPoint
@@ -60,7 +60,7 @@ def _of_point(cluster: Cluster, point: PlannedPoint) -> Iterator[str]:
         module, remedy = NEEDED.get(name or NO_FRAMEWORK, ("", ""))
         if module and cluster.python == sys.executable and importlib.util.find_spec(module) is None:
             yield f"{name} is not installed in {Path(sys.executable).parent.parent}: {remedy}"
-    if point.axes.dataset is not None:
+    if point.axes.dataset and reads_data(point.axes.dataset, point.axes.pipeline):
         place = os.path.expandvars(point.placement.stage_from or point.placement.data_path)
         if problem := missing(Path(place), point.axes.dataset, point.axes.encoding):
             yield problem

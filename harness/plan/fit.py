@@ -21,7 +21,7 @@ from harness.model.axes import Axes
 from harness.plan.place import Reason
 
 #: axes that only a pipeline can use; set for one that does not, they would label equal measurements differently
-PIPELINE_AXES = ("workers", "prefetch", "max_queue_size", "multiprocessing", "shuffle_buffer")
+PIPELINE_AXES = ("workers", "prefetch", "max_queue_size", "multiprocessing", "shuffle_buffer", "echo")
 
 
 def misfits(axes: Axes) -> list[Reason]:
@@ -87,6 +87,9 @@ def _dataset(axes: Axes, workload: WorkloadSpec, pipeline: PipelineSpec) -> Iter
     elif form not in pipeline.formats:
         choices = ", ".join(pipeline.formats) or "none"
         yield "dataset", f"pipeline {pipeline.name} does not read {form}; it reads {choices}"
+    if axes.encoding not in pipeline.encodings:
+        choices = ", ".join(pipeline.encodings)
+        yield "encoding", f"pipeline {pipeline.name} does not read {form} as {axes.encoding}; it reads {choices}"
 
 
 def _shape(spec: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.catalog import dataset_directory
+from harness.catalog import dataset_directory, reads_data
 from harness.errors import UserError, nearest
 from harness.model.axes import Axes
 from harness.model.cluster import Cluster, Queue
@@ -85,7 +85,7 @@ def _placement(axes: Axes, site: Site) -> Placement:
         walltime_s=site.asked_walltime_s,
         data_path=_data_path(storage.path, axes),
         data_scope=storage.scope,
-        stage_from=_data_path(source.path, axes) if source and axes.dataset else None,
+        stage_from=_data_path(source.path, axes) if source and reads_data(axes.dataset, axes.pipeline) else None,
     )
 
 

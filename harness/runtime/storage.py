@@ -30,7 +30,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 def data_path(spec: RunSpec, environ: Mapping[str, str]) -> Path | None:
-    """The data set's directory as this node sees it; None for a workload without data.
+    """The data set's directory as this node sees it; None for a workload without data or a pipeline that reads none.
 
     A job script that staged the data names its own copy in ``HARNESS_DATA_DIR``; otherwise the placement's path
     counts, with the job's environment variables expanded.
@@ -38,7 +38,7 @@ def data_path(spec: RunSpec, environ: Mapping[str, str]) -> Path | None:
     Raises:
         UserError: when the directory is missing.
     """
-    if spec.axes.dataset is None:
+    if not catalog.reads_data(spec.axes.dataset, spec.axes.pipeline):
         return None
     path = Path(environ.get("HARNESS_DATA_DIR") or os.path.expandvars(spec.placement.data_path)).expanduser()
     if not path.is_dir():

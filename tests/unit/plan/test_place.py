@@ -189,6 +189,8 @@ def test_the_queue() -> None:
         ({"workload": "lenet_mnist", "dataset": "cifar10"}, "dataset", "samples of cifar10 are 32×32×3"),
         ({"workload": "replay", "dataset": "mnist"}, "dataset", "workload replay reads no data"),
         ({"workload": "replay", "multiprocessing": True}, "unused_axis", "does not use multiprocessing"),
+        ({"echo": 2}, "unused_axis", "pipeline memory does not use echo, which is 2"),
+        ({"encoding": "npy"}, "encoding", "pipeline memory does not read cifar10 as npy; it reads native"),
         ({"options": {"produce_s": 0.5}}, "option", "has the option produce_s; set it with `when`"),
     ],
 )

@@ -51,18 +51,18 @@ def test_varied_axes_leave_out_what_follows_from_others() -> None:
         """\
 base: {workload: replay}
 matrix: {workers: [1, 2], nodes: [1], cpu_cores: [1, 2]}
-zip: {prefetch: [1, 2], echo: [1, 2]}
+zip: {prefetch: [1, 2], batch_interval: [1, 2]}
 when: [{where: {workers: 2}, set: {storage: hpctmp, seed: 3}}]
 derive: {parallel_threads: cpu_cores}
-include: [{workers: 1, cpu_cores: 1, prefetch: 1, echo: 1, batch_size: 7}]
+include: [{workers: 1, cpu_cores: 1, prefetch: 1, batch_interval: 1, batch_size: 7}]
 """
     )
-    assert result.varied == ("workers", "cpu_cores", "prefetch", "echo")
+    assert result.varied == ("workers", "cpu_cores", "prefetch", "batch_interval")
 
 
 def test_an_axis_that_only_an_include_varies_is_varied() -> None:
-    text = "base: {workload: replay}\nmatrix: {workers: [1]}\ninclude: [{workers: 2, echo: 1}, {workers: 2, echo: 2}]\n"
-    assert campaign(text).varied == ("workers", "echo")
+    text = "base: {workload: replay}\nmatrix: {workers: [1]}\ninclude: [{workers: 2, seed: 1}, {workers: 2, seed: 2}]\n"
+    assert campaign(text).varied == ("workers", "seed")
 
 
 def test_options_are_axes_like_others() -> None:
