@@ -56,8 +56,8 @@ class PillowDecoder:
 class FastDecoder:
     """libjpeg-turbo through simplejpeg, scaled while decoding where every crop keeps as many pixels as it needs.
 
-    The inverse cosine transform gives a half, a quarter or an eighth of the pixels for less than all of them; other
-    ratios cost more than they save. What is no RGB or grey JPEG (PNGs, CMYK) is left to Pillow.
+    The inverse cosine transform gives images of half the sides or less for less than whole ones; ratios between a half
+    and one cost more than they save. What is no RGB or grey JPEG (PNGs, CMYK) is left to Pillow.
     """
 
     def __init__(self, resize: Resize) -> None:
