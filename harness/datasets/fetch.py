@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tarfile
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 from harness.catalog import DATASETS
 from harness.datasets import lifecycle, published
 from harness.datasets.download import Progress, download
-from harness.datasets.manifest import MANIFEST, Manifest, Request, file_facts, missing, read_manifest
+from harness.datasets.manifest import MANIFEST, PARTIAL, Manifest, Request, file_facts, missing, read_manifest
 from harness.datasets.parts import Produced
 from harness.errors import UserError
 from harness.model.download import Download
@@ -40,6 +41,9 @@ def fetch(
     """
     if found := is_fetched(path, form):
         return found
+    if not (path / MANIFEST).exists() and not (path / PARTIAL).exists() and published.find_layout(path, form):
+        check = f"harness data verify {shlex.quote(str(path))}"
+        raise UserError(f"{path}: holds a {form} already, not fetched by this program; check it: {check}")
     request = Request(format=form, origin="real", counts=published.COUNTS[form])
     lifecycle.begin(path, request)
     try:

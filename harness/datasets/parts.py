@@ -134,15 +134,24 @@ def pool(workers: int) -> Iterator[Executor]:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until the workers are started: one that is interrupted while it starts ends in a traceback.
+    """Ctrl-C waits until the workers are started: one whose start is broken off ends in a traceback.
 
-    The workers inherit the mask, so that Ctrl-C in a terminal never reaches them.
+    The signal is blocked, which the workers inherit, so that Ctrl-C in a terminal never reaches them. It is also held
+    back by a handler, because the kernel may deliver it through another thread, such as one of OpenBLAS's.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: held.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if held:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _begin_worker() -> None:

@@ -175,6 +175,13 @@ def test_a_fetched_set_is_real_and_whole(server, tmp_path, monkeypatch):
     assert len(server.requests) == before
 
 
+def test_files_that_are_there_already_are_left_to_their_owner(tmp_path):
+    make(tmp_path / "own", request_of("synthetic:mnist"))
+    (tmp_path / "own" / MANIFEST).unlink()
+    with pytest.raises(UserError, match="holds a mnist already.*harness data verify"):
+        fetch(tmp_path / "own", "mnist", Download(files=()))
+
+
 def tar_of(files: dict[str, bytes]) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as tar:
