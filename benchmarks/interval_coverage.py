@@ -36,8 +36,8 @@ def step_times(law: str, values: np.ndarray) -> np.ndarray:
 def main() -> None:
     print(f"{'law':10} {'phi':>4} {'steps':>6} {'coverage':>9} {'unsteady':>9}")
     for law in ("normal", "log-normal"):
-        for phi in (0.0, 0.3, 0.6, 0.8):
-            for count in (12, 20, 50, 200):
+        for phi in (-0.3, 0.0, 0.3, 0.6, 0.8):
+            for count in (12, 20, 30, 50, 100, 200):
                 generator = np.random.default_rng(1)
                 hits = unsteady = 0
                 for _ in range(RUNS):

@@ -3,13 +3,19 @@
 A rate is images / elapsed time. Its logarithm is treated as Student-t distributed, so that ratios of rates get
 their intervals by adding variances.
 
-*Within a run* the standard error is that of the circular block bootstrap (Politis & Romano 1992) of the ratio
-estimator, taken in closed form: for a (linearised) mean the bootstrap variance over all circular blocks is known
-exactly (Lahiri, Resampling Methods for Dependent Data, 2003, section 3.1), so resampling would only add noise and
-a seed. The block length is chosen by Politis & White (2004) with the correction of Patton, Politis & White (2009).
-Short runs get at least the width that a first-order autoregressive series of their lag-1 correlation would have,
-since blocks that fit into them are too short. The ``arch`` package offers the same choice of block length but
-brings statsmodels along and resamples in Python loops; the tests hold values computed with it.
+*Within a run* the standard error is that of the block bootstrap of the ratio estimator after prewhitening (Andrews &
+Monahan, Econometrica 60 (1992) 953): a first-order autoregression takes the bulk of the steps' correlation away, the
+circular block bootstrap (Politis & Romano 1992) of its residuals finds what is left, and the autoregression's gain is
+put back. Blocks of the steps themselves, which fit into a short run, would be too short for its correlation. The
+bootstrap is taken in closed form: for a (linearised) mean its variance over all circular blocks is known exactly
+(Lahiri, Resampling Methods for Dependent Data, 2003, section 3.1), so resampling would only add noise and a seed. The
+block length is chosen by Politis & White (2004) with the correction of Patton, Politis & White (2009). The ``arch``
+package offers the same choice of block length but brings statsmodels along; the tests hold values computed with it.
+
+The 95 % interval holds the truth 93 to 97 % of the time over 1,000 simulated runs whose steps' lag-1 correlation is
+between -0.5 and 0.3 from 20 steps on, up to 0.6 from 30 on and up to 0.8 from 100 on (tests/truth,
+benchmarks/interval_coverage.py). With fewer steps and more correlation it is a little too narrow; there is none below
+:data:`MIN_STEPS_FOR_INTERVAL`.
 
 *Between runs* the interval is Student's t on the logarithms of the repeats' rates.
 """
@@ -28,8 +34,8 @@ from scipy import stats as distributions
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
-#: Fewer steps than this tell nothing about their own correlation: no interval is given.
-MIN_STEPS_FOR_INTERVAL = 8
+#: Fewer steps than this tell too little about their own correlation: no interval is given.
+MIN_STEPS_FOR_INTERVAL = 12
 
 
 @dataclass(frozen=True)
@@ -65,13 +71,16 @@ class Estimate:
             return 0.0
         if not (math.isfinite(self.se_log) and self.df > 0):
             return math.nan
-        return float(distributions.t.ppf(0.5 + CONFIDENCE / 2, self.df)) * self.se_log
+        width = float(distributions.t.ppf(0.5 + CONFIDENCE / 2, self.df)) * self.se_log
+        return min(width, _WIDEST_LOG)
 
     def differs_from(self, value: float) -> bool:
         """Whether ``value`` lies outside the interval; False where there is no interval."""
         return self.known and not self.low <= value <= self.high
 
 
+#: Half an interval of twelve orders of magnitude: nothing is known, and its ends are still numbers.
+_WIDEST_LOG = math.log(1e6)
 UNKNOWN = Estimate(math.nan, math.nan, 0.0, 0, "none")
 
 
@@ -130,37 +139,32 @@ def within_run(images: Floats, durations_s: Floats) -> Estimate:
     count = len(images)
     if not math.isfinite(value) or value <= 0 or count < MIN_STEPS_FOR_INTERVAL:
         return Estimate(value, math.nan, 0.0, 0, "none")
-    influence = images - value * durations_s
-    variance, df = max(_block_variance(influence), _autoregressive_variance(influence), key=_width)
+    variance, df = _variance_of_sum(images - value * durations_s)
     return Estimate(value, math.sqrt(variance) / float(np.sum(images)), df, count, "within")
 
 
-def _width(variance_and_df: tuple[float, float]) -> float:
-    variance, df = variance_and_df
-    return math.sqrt(variance) * float(distributions.t.ppf(0.5 + CONFIDENCE / 2, df))
+def _variance_of_sum(influence: Floats) -> tuple[float, float]:
+    """Variance of the sum of a correlated series with mean zero, and its degrees of freedom.
 
-
-def _block_variance(influence: Floats) -> tuple[float, float]:
-    """Circular block bootstrap variance of the sum, with its degrees of freedom: blocks less one."""
-    count = len(influence)
-    length = min(math.ceil(block_length(influence)), count // 3)
-    sums = _circular_block_sums(influence, length)
-    blocks = count / length
-    return blocks * float(np.mean(sums**2)) * blocks / (blocks - 1), blocks - 1
-
-
-def _autoregressive_variance(influence: Floats) -> tuple[float, float]:
-    """Variance of the sum, were the steps a first-order autoregressive series; a floor for short runs.
-
-    Blocks that fit into a short run are too short for its correlation. The lag-1 correlation is corrected for its
-    bias, -(1 + 3 phi) / n (Kendall, Biometrika 41 (1954) 403), and the sample variance for its own.
+    The logarithm of the variance is known to 2 L / n by the blocks of length L, and to 4 (1 + phi) / (1 - phi) / n by
+    the correlation phi, whose own variance is (1 - phi²) / n; a chi-square of df degrees has 2 / df.
     """
     count = len(influence)
-    square = float(influence @ influence)
-    lagged = float(influence[1:] @ influence[:-1]) / square if square > 0 else 0.0
-    phi = min(max(lagged + (1 + 3 * lagged) / count, 0.0), 0.99)
-    inflation = min((1 + phi) / (1 - phi), count / 3)
-    return square * inflation / (1 - inflation / count), count / inflation - 1
+    phi = _correlation(influence)
+    residual = influence[1:] - phi * influence[:-1]
+    residual -= np.mean(residual)
+    length = min(math.ceil(block_length(residual)), len(residual) // 3)
+    blocks = len(residual) / length
+    density = float(np.mean(_circular_block_sums(residual, length) ** 2)) / length * blocks / (blocks - 1)
+    gain = max(phi, 0.0)
+    return count * density / (1 - phi) ** 2, max(count / (length + 2 * (1 + gain) / (1 - gain)), 1.0)
+
+
+def _correlation(series: Floats) -> float:
+    """Lag-1 correlation, corrected for its bias -(1 + 3 phi) / n (Kendall, Biometrika 41 (1954) 403), within reason."""
+    square = float(series @ series)
+    lagged = float(series[1:] @ series[:-1]) / square if square > 0 else 0.0
+    return min(max(lagged + (1 + 3 * lagged) / len(series), -0.5), 0.97)
 
 
 def _circular_block_sums(values: Floats, length: int) -> Floats:
