@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,13 +23,15 @@ pytestmark = [pytest.mark.framework, pytest.mark.mpi, pytest.mark.timeout(300)]
 class Results:
     """What both ranks left: ``results[rank, case]`` is a dict of arrays."""
 
-    def __init__(self, framework: str, directory: Path):
+    def __init__(self, framework: str, comm: str, directory: Path):
         self.framework = framework
+        # within the backward pass or the step's graph the exchange's time is not separable, and said to be 0
+        self.separable = (framework, comm) not in [("torch", "torch_ddp"), ("tensorflow", "horovod")]
         program = Path(two_ranks_program.__file__)
         command = ["mpirun", "-np", "2", "--map-by", "socket", "--bind-to", "none", sys.executable, str(program)]
         environment = clean_environment(PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}")
         run = subprocess.run(
-            [*command, framework, str(directory)], env=environment, capture_output=True, text=True, timeout=240
+            [*command, framework, comm, str(directory)], env=environment, capture_output=True, text=True, timeout=240
         )
         assert run.returncode == 0, run.stderr
         self._ranks = [dict(np.load(directory / f"rank{rank}.npz")) for rank in range(2)]
@@ -39,9 +42,20 @@ class Results:
         return {n.removeprefix(prefix): v for n, v in self._ranks[rank].items() if n.startswith(prefix)}
 
 
-@pytest.fixture(scope="module", params=["tensorflow", "torch"])
+EXCHANGES = [
+    ("tensorflow", "mpi4py"),
+    ("torch", "mpi4py"),
+    ("tensorflow", "horovod"),
+    ("torch", "horovod"),
+    ("torch", "torch_ddp"),
+]
+
+
+@pytest.fixture(scope="module", params=EXCHANGES, ids="-".join)
 def results(request, tmp_path_factory) -> Iterator[Results]:
-    return Results(request.param, tmp_path_factory.mktemp("ranks"))
+    if request.param[1] == "horovod" and importlib.util.find_spec("horovod") is None:
+        pytest.skip("needs `make horovod`")
+    return Results(*request.param, tmp_path_factory.mktemp("ranks"))
 
 
 def test_two_ranks_train_as_one_process_on_the_full_batch(results):
@@ -62,5 +76,5 @@ def test_parameters_stay_equal(results, case):
     first, second = results[0, case], results[1, case]
     assert first["digest"] == second["digest"]
     assert not np.allclose(first["losses"], second["losses"])
-    assert all(first["exchange_s"] > 0)
-    assert all(second["exchange_s"] > 0)
+    assert all((first["exchange_s"] > 0) == results.separable)
+    assert all((second["exchange_s"] > 0) == results.separable)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from frameworks_support import Maker, prepare_feed
+
+from harness import catalog
+from harness.runtime.ranks import detect
 
 STEPS = 3
 CASES: dict[str, dict[str, Any]] = {
@@ -50,16 +55,15 @@ def parameters(model: Any) -> list[np.ndarray]:
     return [v.numpy() for v in model.variables if v.dtype == "float32"]
 
 
-def main(framework: str, directory: str) -> None:
-    from mpi4py import MPI
-
-    from harness.comm.mpi4py_exchange import MpiExchange
-
-    rank, world = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
-    exchange = MpiExchange(MPI, np)
-    results = {case: train(framework, case, 8, exchange=exchange, rank=rank, world=world) for case in CASES}
+def main(framework: str, comm: str, directory: str) -> None:
+    ranks = detect(os.environ, socket.gethostname())
+    place = {"rank": ranks.rank, "world": ranks.world}
+    # the engine comes first, as in a run: it sets thread pools before the exchange loads the framework
+    spec = Maker().context("resnet20_cifar10", framework, comm=comm, **place).spec
+    exchange = catalog.load(catalog.COMMS[comm])(spec, ranks, "cpu")
+    results = {case: train(framework, case, 8, exchange=exchange, **place) for case in CASES}
     flat = {f"{case}/{name}": value for case, found in results.items() for name, value in found.items()}
-    np.savez(Path(directory) / f"rank{rank}.npz", **flat)
+    np.savez(Path(directory) / f"rank{ranks.rank}.npz", **flat)
 
 
 if __name__ == "__main__":
