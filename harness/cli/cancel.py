@@ -14,27 +14,33 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   harness cancel quickstart
+  harness cancel alcf --only "parallel_threads == 64" --state queued
 \b
 What was measured stays. A harness that drives the campaign is asked to cancel its jobs and to leave.
 The next `harness run` of the sweep measures what is missing.
 \b
-Exit codes: 0 nothing is queued or running any more, 1 something still is, 2 no such campaign.
+Exit codes: 0 nothing that was meant is queued or running any more, 1 something still is, 2 no such campaign.
 """
 
 
 @click.command(epilog=EPILOG)
 @campaign_argument
+@click.option("--only", metavar="EXPR", help="Only points where the expression holds, such as 'workers > 2'.")
+@click.option(
+    "--state",
+    type=click.Choice(("queued", "running"), case_sensitive=False),
+    help="Only jobs in this state; default: both.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The outcome as JSON on stdout; progress goes to stderr.")
 @click.pass_context
-def cancel(context: click.Context, layout: CampaignLayout, as_json: bool) -> None:
-    """Cancel a campaign's jobs."""
+def cancel(context: click.Context, layout: CampaignLayout, only: str | None, state: str | None, as_json: bool) -> None:
+    """Cancel a campaign's jobs, or those that --only and --state choose."""
     from rich.console import Console
 
     from harness.cli.cancelling import cancel_campaign
     from harness.cli.outcome import finish
-    from harness.cli.status_view import is_going_on
 
     console = Console(stderr=as_json, highlight=False)
-    outcome = cancel_campaign(layout, console)
+    outcome, left = cancel_campaign(layout, console, only, state)
     finish(outcome, console, as_json)
-    context.exit(1 if is_going_on(outcome) else 0)
+    context.exit(1 if left else 0)

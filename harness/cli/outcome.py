@@ -14,6 +14,9 @@ from rich.markup import escape
 
 from harness.cli.campaign_options import handle
 from harness.cli.progress import COLOURS, label
+from harness.errors import UserError
+from harness.jobs.campaign import read_cluster
+from harness.jobs.causes import cause_of, next_step
 from harness.jobs.drive import Statuses, attempts_of
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign, Task
@@ -36,6 +39,7 @@ class Outcome:
     layout: CampaignLayout
     latest: list[Latest]
     untried: int
+    scheduler: str = ""
     interrupted: int = 0
     files: list[Path] = field(default_factory=list)
 
@@ -64,13 +68,31 @@ class Outcome:
     def _run(self, key: AttemptKey, status: AttemptStatus) -> dict[str, Any]:
         directory = str(self.layout.attempt(*key).root)
         facts = {"state": status.state.value, "reason": status.reason, "job_id": status.job_id, "directory": directory}
-        return {**key._asdict(), "label": label(self.campaign, key), **facts}
+        advice = {"cause": cause_of(status), "next_step": next_step(status, self.scheduler, handle(self.layout))}
+        return {**key._asdict(), "label": label(self.campaign, key), **facts, **advice}
+
+    def next_steps(self) -> list[str]:
+        """One line for each cause among the runs that need a look, the most frequent first."""
+        causes = Counter(cause for _, status in self.latest if (cause := cause_of(status)))
+        first = {cause_of(status): status for _, status in reversed(self.latest)}
+        return [
+            f"{count} {cause.replace('_', ' ')}: {next_step(first[cause], self.scheduler, handle(self.layout))}"
+            for cause, count in causes.most_common()
+        ]
 
 
 def outcome_of(campaign: Campaign, layout: CampaignLayout, tasks: Sequence[Task], statuses: Statuses) -> Outcome:
     attempts = attempts_of(tasks, statuses)
     latest = [deciding(attempts[task]) for task in tasks if attempts[task]]
-    return Outcome(campaign, layout, latest, untried=len(tasks) - len(latest))
+    return Outcome(campaign, layout, latest, untried=len(tasks) - len(latest), scheduler=_scheduler(layout))
+
+
+def _scheduler(layout: CampaignLayout) -> str:
+    """Its name, for advice in its words; empty where the cluster's description is not there."""
+    try:
+        return read_cluster(layout.cluster).scheduler
+    except UserError:
+        return ""
 
 
 def deciding(attempts: Sequence[Latest]) -> Latest:
@@ -98,7 +120,13 @@ def show(outcome: Outcome, console: Console) -> None:
             markup=False,
             soft_wrap=True,
         )
+    show_next_steps(outcome, console)
     console.print(summary(outcome), soft_wrap=True)
+
+
+def show_next_steps(outcome: Outcome, console: Console) -> None:
+    for line in [] if outcome.interrupted else outcome.next_steps():
+        console.print(f"next  {line}", style="bold", markup=False, soft_wrap=True)
 
 
 def summary(outcome: Outcome) -> str:

@@ -35,6 +35,8 @@ STATES = ("failed", "lost", "timed_out", "cancelled")
     show_default=True,
     help="Retry runs in this state; may be given several times.",
 )
+@click.option("--cause", "causes", multiple=True, metavar="WORD", help="Only with this cause, as status names it.")
+@click.option("--only", metavar="EXPR", help="Only points where the expression holds, such as 'workers > 2'.")
 @click.option("--follow/--no-follow", default=True, help="Follow the jobs to their end; on this machine always.")
 @how_options
 @retries_option
@@ -44,6 +46,8 @@ def retry(
     context: click.Context,
     layout: CampaignLayout,
     states: tuple[str, ...],
+    causes: tuple[str, ...],
+    only: str | None,
     follow: bool,
     how: How,
     retries: int,
@@ -54,10 +58,10 @@ def retry(
 
     from harness.cli.campaign_run import Wishes
     from harness.cli.outcome import finish
-    from harness.cli.retrying import retry_campaign
+    from harness.cli.retrying import Which, retry_campaign
     from harness.model.job import JobState
 
     console = Console(stderr=as_json, highlight=False)
-    wanted = {JobState(state.upper()) for state in states}
-    outcome = retry_campaign(layout, wanted, Wishes(how=how, retries=retries, follow=follow), console)
+    which = Which(frozenset(JobState(state.upper()) for state in states), frozenset(causes), only)
+    outcome = retry_campaign(layout, which, Wishes(how=how, retries=retries, follow=follow), console)
     context.exit(finish(outcome, console, as_json))

@@ -6,9 +6,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from harness.cli.outcome import Latest, Outcome, summary
+from harness.cli.outcome import Latest, Outcome, show_next_steps, summary
 from harness.cli.progress import COLOURS, label
 from harness.jobs.lock import is_stale, read_holder
+from harness.layout import CampaignLayout
 from harness.model.job import JobState
 
 MOST_ROWS = 60
@@ -16,12 +17,12 @@ MOST_ROWS = 60
 
 def is_going_on(outcome: Outcome) -> bool:
     """Whether a job is under way, or a harness lives that will submit the rest."""
-    return any(not status.state.ended for _, status in outcome.latest) or bool(driver_text(outcome))
+    return any(not status.state.ended for _, status in outcome.latest) or bool(driver_text(outcome.layout))
 
 
-def driver_text(outcome: Outcome) -> str:
+def driver_text(layout: CampaignLayout) -> str:
     """Who drives the campaign; empty where nobody does."""
-    path = outcome.layout.lock
+    path = layout.lock
     holder = read_holder(path)
     return "" if holder is None or is_stale(path, holder) else f"driven by {holder}"
 
@@ -33,8 +34,9 @@ def show(outcome: Outcome, console: Console, show_all: bool) -> None:
         console.print(_table(outcome, rows if show_all else rows[:MOST_ROWS]))
     if not show_all and len(rows) > MOST_ROWS:
         console.print(f"… and {len(rows) - MOST_ROWS} more; --all lists them")
+    show_next_steps(outcome, console)
     console.print(summary(outcome), soft_wrap=True)
-    if text := driver_text(outcome):
+    if text := driver_text(outcome.layout):
         console.print(text, style="dim", markup=False, soft_wrap=True)
 
 

@@ -163,16 +163,21 @@ class Driver:
                 self.report(key, status)
                 self._reconsider(key, status)
 
-    def cancel_active(self, patience_s: float, keys: Collection[AttemptKey] | None = None) -> None:
-        """End the jobs of these attempts (None: all of the campaign) and wait for their evidence, but not for ever."""
+    def cancel_active(self, patience_s: float, keys: Collection[AttemptKey] | None = None) -> list[str]:
+        """End the jobs of these attempts (None: all of the campaign) and wait for their evidence, but not for ever.
+
+        Returns what the scheduler complained of, and which jobs go on all the same.
+        """
         chosen = set(self.watcher.active() if keys is None else keys)
-        for complaint in self.watcher.cancel(chosen):
+        complaints = self.watcher.cancel(chosen)
+        for complaint in complaints:
             self.ledger.note(f"cancellation: {complaint}")
         deadline = self.clock() + patience_s
         while chosen & set(self.watcher.active()) and self.clock() < deadline:
             self.sleep(self.tick_s)
             self.watcher.hurry()
             self.look()
+        return complaints
 
     def pause(self) -> None:
         """One tick, cut short when a stop is asked for."""

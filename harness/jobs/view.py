@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from harness.jobs.attempts import has_started, verdict_on
 from harness.jobs.drive import Statuses
 from harness.jobs.ledger import read_statuses
+from harness.jobs.packs import WAITS
 from harness.jobs.site import Site
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
-from harness.model.job import JobState
+from harness.model.job import JobState, Observation
 from harness.model.ledger import AttemptKey, AttemptStatus, apply
 
 
@@ -24,12 +26,26 @@ def present(campaign: Campaign, layout: CampaignLayout, site: Site | None = None
     statuses = read_statuses(layout.ledger)
     for key in _active(statuses):
         statuses[key] = apply(statuses[key], _from_evidence(campaign, layout, key, statuses[key]))
-    by_id = {statuses[key].job_id: key for key in _active(statuses) if statuses[key].job_id}
-    if site is not None and by_id:
-        for job_id, seen in site.observe(list(by_id)).items():
-            if seen.state is not None and not seen.state.ended:
-                statuses[by_id[job_id]] = apply(statuses[by_id[job_id]], _record(seen.state, seen.reason))
+    asked = {statuses[key].job_id for key in _active(statuses)} - {""}
+    seen = site.observe(sorted(asked)) if site is not None and asked else {}
+    for key in _active(statuses):
+        if (observation := seen.get(statuses[key].job_id)) is not None:
+            statuses[key] = _seen(statuses[key], observation)
     return statuses
+
+
+def _seen(status: AttemptStatus, observation: Observation) -> AttemptStatus:
+    """The status with the scheduler's word on a job under way: why it waits is worth showing each time.
+
+    That a pack runs says nothing of the attempts in it that have not begun.
+    """
+    if observation.state is None or observation.state.ended or status.state is JobState.RUNNING:
+        return status
+    is_in_pack = bool(status.group) and status.index is None
+    if is_in_pack and observation.state is JobState.RUNNING:
+        return replace(apply(status, _record(JobState.QUEUED, WAITS)), reason=WAITS)
+    moved = apply(status, _record(observation.state, observation.reason))
+    return replace(moved, reason=observation.reason, native_state=observation.native_state)
 
 
 def _active(statuses: Statuses) -> list[AttemptKey]:

@@ -14,6 +14,7 @@ from harness.model.job import JobState, Observation
 from harness.model.ledger import AttemptKey
 
 NEVER_QUEUED = "the submission never reached the scheduler"
+NEVER_RUNNABLE = "can never run"
 NEVER_BEGAN = "its pack ended before its turn"
 
 
@@ -104,7 +105,9 @@ class Watcher:
             if self._packs.has_others(key, chosen):
                 chosen.discard(key)
                 if not self._keep_out(key, JobState.CANCELLED, "taken out of its pack"):
-                    going_on.append(f"{self._ledger.statuses[key].job_name} runs {key} now, with others behind it")
+                    going_on.append(
+                        f"{self._workshop.paths(key).root} goes on to its end: its pack has others behind it"
+                    )
         self.hurry()
         return [*self._site.cancel(self._job_ids(chosen)), *going_on]
 
@@ -214,7 +217,7 @@ class Watcher:
         self._site.cancel(self._job_ids(keys))
         for key in keys:
             reason = observations[self._ledger.statuses[key].job_id].reason
-            self._ledger.state(key, JobState.FAILED, f"can never run: {reason}")
+            self._ledger.state(key, JobState.FAILED, f"{NEVER_RUNNABLE}: {reason}")
 
     def _settle(self, keys: list[AttemptKey]) -> None:
         jobs = self._site.jobs()
@@ -254,5 +257,7 @@ def without_evidence(observation: Observation) -> Verdict:
         return Verdict(JobState.LOST, "the scheduler does not know the job any more, and it left no exit record")
     if observation.state is JobState.SUCCEEDED:
         return Verdict(JobState.LOST, "the scheduler reports success, but the run left no exit record")
-    reason = observation.reason or f"the scheduler says {observation.native_state}; there is no exit record"
+    status = f" with exit status {observation.exit_status}" if observation.exit_status else ""
+    reason = f"the scheduler says {observation.native_state}{status}; there is no exit record"
+    reason += f"; {observation.reason}" if observation.reason else ""
     return Verdict(observation.state, reason, observation.exit_status)

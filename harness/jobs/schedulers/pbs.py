@@ -32,6 +32,8 @@ _STATES = {
 _ENDED = "FX"
 _KILLED_AT_WALLTIME = -29  # JOB_EXEC_KILL_WALLTIME
 _KILLED_BY_TERM = 256 + 15  # qdel, even where the script trapped TERM
+#: what the server's own exit statuses say (JOB_EXEC_KILL_* in OpenPBS' job.h), where it leaves no comment
+_KILLED = {-26: "virtual memory exceeded", -27: "memory exceeded", -28: "CPU time exceeded"}
 _DELETED = "91"  # substate of a job that qdel ended, whether or not it had begun
 _FAILED = "93"
 
@@ -130,7 +132,7 @@ def observe(job_id: str, record: Record) -> Observation | None:
         state=state,
         native_state=letter,
         exit_status=exit_status if state.ended else None,
-        reason=comment,
+        reason=comment or _KILLED.get(exit_status or 0, ""),
         never_runnable=state is JobState.QUEUED and comment.startswith("Can Never Run"),
         job_name=record.get("Job_Name", ""),
         elements=pbs_family.elements(record),
