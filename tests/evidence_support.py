@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.files import sealed_line
 from harness.layout import AttemptLayout, CampaignLayout
 from harness.model.axes import Axes, Point
 from harness.model.campaign import Campaign, PlannedPoint, Task
@@ -126,7 +127,7 @@ def _events(spec: RunSpec, run: FakeRun, rank: int, durations: Sequence[float]) 
         count = len(durations)
         end = {"event": "run_end", "t_s": 1.0 + sum(durations), "ok": run.exit_code == 0, "steps": count}
         records.append(end | {"fresh_images": count * run.images, "consumed_images": count * run.images})
-    return "".join(json.dumps(record) + "\n" for record in records)
+    return "".join(sealed_line(record) for record in records)
 
 
 def steps_event(run: FakeRun, durations: Sequence[float], first: int = 0, begin_s: float = 1.0) -> dict[str, Any]:

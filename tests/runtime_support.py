@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.files import parse_line
 from harness.model.axes import Axes, Point
 from harness.model.job import Placement, RunSpec
 
@@ -63,9 +63,12 @@ def run_point(path: Path, ranks: int = 0, environment: Mapping[str, str] | None 
 
 
 def events(directory: Path, rank: int = 0) -> list[dict[str, Any]]:
-    """All events of a rank; every line must be whole."""
-    lines = (directory / f"events.r{rank}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+    """All events of a rank; every line must be whole and sealed."""
+    lines = (directory / f"events.r{rank}.jsonl").read_bytes().splitlines()
+    assert all(b'"crc"' in line for line in lines)
+    records = [parse_line(line) for line in lines]
+    assert None not in records
+    return [record for record in records if record is not None]
 
 
 def of_kind(records: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Events of a run: one JSON object a line in ``events.r<rank>.jsonl``; the compute side's evidence.
 
 Every record has ``event`` (its kind) and ``t_s`` (seconds on the rank's monotonic clock, zero at ``run_start``).
+The last member of a line, ``crc``, seals it (:func:`harness.files.sealed_line`); a broken seal means damage.
 Kinds and their further fields:
 
 ``run_start``   schema, rank, world, local_rank, local_world, node, pid, unix_s, point_id, repeat, attempt,

@@ -10,8 +10,9 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from harness.files import parse_line
 from harness.model.job import ExitRecord, JobState
 
 #: Bytes read from the end of an events file to find its run_end, which is the last record and short.
@@ -64,7 +65,7 @@ def read_exit(path: Path) -> ExitRecord | None:
 def read_run_end(path: Path) -> bool | None:
     """``ok`` of the rank's ``run_end``, or None where the rank never wrote one."""
     for line in reversed(_tail(path).splitlines()):
-        record = _parse(line)
+        record = parse_line(line)
         if record is not None and record.get("event") == "run_end":
             return record.get("ok") is True
     return None
@@ -78,14 +79,6 @@ def _tail(path: Path) -> bytes:
             return stream.read()
     except OSError:
         return b""
-
-
-def _parse(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) else None
 
 
 def judge(evidence: Evidence, walltime_s: int, told: JobState | None = None) -> Verdict | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
-from harness.files import json_line, sync_directory
+from harness.files import sealed_line, sync_directory
 from harness.model.event import STEP_COLUMNS
 from harness.runtime.interfaces import Clock
 
@@ -88,9 +88,9 @@ class EventWriter:
                 return
             self.kinds.add(kind)
             try:
-                line = json_line(record)
+                line = sealed_line(record)
             except ValueError:
-                line = json_line(_finite(record))
+                line = sealed_line(_finite(record))
             self._stream.write(line.encode())
 
     def finding(self, code: str, evidence: Mapping[str, Any], advice: str) -> None:
