@@ -128,6 +128,11 @@ def test_all_problems_of_a_file_at_once_in_the_order_of_lines() -> None:
         (BASE + "matrix: [workers]\n", "s.yml:3: matrix takes `key: value` lines, not a list"),
         (BASE + "matrix: {workers: [1, two]}\n", "s.yml:3: workers: 'two' is no whole number"),
         (BASE + "matrix: {precision: [fp31]}\n", "s.yml:3: precision: 'fp31' is not known; did you mean 'fp32'?"),
+        (
+            BASE + "matrix: {options.optimizer: [adam, sdg]}\n",
+            "s.yml:3: options.optimizer: 'sdg' is not known; did you mean 'sgd'? valid: adam, sgd",
+        ),
+        (BASE + "matrix: {model: [resnet-34]}\n", "s.yml:3: model: 'resnet-34' is not known; did you mean 'resnet34'?"),
         (BASE + "matrix: {multiprocessing: [yes]}\n", "s.yml:3: multiprocessing: 'yes' is neither true nor false"),
         (BASE + "matrix: {dataset: [synthetic:mnst]}\n", "did you mean 'synthetic:mnist'?"),
         (BASE + "matrix: {options.produce: [1]}\n", "unknown axis 'options.produce' in matrix; did you mean"),
