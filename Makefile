@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(PYTHON) .ci/make_environment.py $(VENV)
 
-.PHONY: help quickstart test horovod lint examples clean
+.PHONY: help quickstart test horovod studies lint examples clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,12 @@ test: $(VENV)/.installed-dev horovod  ## everything the tests need, Horovod too,
 
 horovod: $(VENV)/.installed-dev  ## build Horovod against the installed frameworks (kept in .cache/)
 	$(PYTHON) .ci/horovod/build.py $(VENV)
+
+STUDIES := nus_cpu_cores nus_encoding nus_keras_workers nus_storage alcf_threads_prefetch alcf_horovod_scaling \
+	dell_pipeline_order dell_scaling afrl_batch_interval aws_workers aws_out_of_band echoing mission
+
+studies: $(VENV)/.installed-dev horovod  ## every study's sweep at smoke scale, with tables and plots (about 20 minutes)
+	for name in $(STUDIES); do $(BIN)/harness run configs/sweeps/$$name.yml --scale smoke --make-data || exit; done
 
 lint: $(VENV)/.installed-dev  ## style and types only
 	$(BIN)/ruff check .
