@@ -56,6 +56,22 @@ def test_ranks_that_share_nothing_are_not_compared(tmp_path: Path, world: int, e
     assert events(tmp_path) == []
 
 
+class Assessed(Digested):
+    def __init__(self, **found: Any):
+        self.found = found
+
+    def quality(self) -> dict[str, Any]:
+        return self.found
+
+
+def test_a_session_that_knows_how_good_its_model_is_says_so(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    for session in (Digested(), Assessed(), Assessed(auroc=0.75, samples=8)):
+        run.note_quality(session)  # type: ignore[arg-type]
+    [quality] = of_kind(events(tmp_path), "quality")
+    assert (quality["auroc"], quality["samples"]) == (0.75, 8)
+
+
 def test_a_framework_that_is_not_installed_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(catalog.ENGINES, "torch", "a_module_that_is_not_there:Engine")
     run = run_of(tmp_path, framework="torch")
