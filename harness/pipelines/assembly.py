@@ -22,6 +22,8 @@ from harness.pipelines.interface import BatchForm, batch_form, option
 from harness.pipelines.order import Order
 from harness.runtime.interfaces import RunContext
 
+#: turns an image ``(h, w, c)`` left to right
+Mirror = Callable[[Pixels], Pixels]
 #: makes the memory that a batch's images are put into, by shape
 Allocate = Callable[[tuple[int, ...]], Pixels]
 
@@ -61,11 +63,13 @@ class Finish:
     augment: bool = False
     echo: int = 1
     echo_anew: bool = True
+    mirror: Mirror = np.fliplr
 
     @classmethod
-    def of(cls, context: RunContext) -> Finish:
+    def of(cls, context: RunContext, mirror: Mirror = np.fliplr) -> Finish:
         axes = context.axes
-        return cls(batch_form(axes), option(axes, "augment"), axes.echo, option(axes, "echo_at") == "before_augment")
+        anew = option(axes, "echo_at") == "before_augment"
+        return cls(batch_form(axes), option(axes, "augment"), axes.echo, anew, mirror)
 
     @property
     def stored(self) -> tuple[int, int]:
@@ -87,7 +91,7 @@ class Finish:
         top = random.integers(image.shape[0] - self.form.height + 1)
         left = random.integers(image.shape[1] - self.form.width + 1)
         view = image[top : top + self.form.height, left : left + self.form.width]
-        return view[:, ::-1] if random.random() < 0.5 else view
+        return self.mirror(view) if random.random() < 0.5 else view
 
 
 @dataclass(frozen=True)
@@ -163,9 +167,9 @@ class Assembler:
                 yield view, copy == 0
 
 
-def assembler(context: RunContext, library: Library, decoder: Decoder) -> Assembler:
+def assembler(context: RunContext, library: Library, decoder: Decoder, finish: Finish) -> Assembler:
     """The assembler of a point's encoded images."""
-    axes, ranks, finish = context.axes, context.ranks, Finish.of(context)
+    axes, ranks = context.axes, context.ranks
     order = Order(len(library), axes.batch_size, rank=ranks.rank, world=ranks.world, seed=context.spec.seed)
     supply = EncodedSupply(library, decoder, order, finish)
     return Assembler(supply, finish, axes.batch_size, patience=patience(context, len(library)))

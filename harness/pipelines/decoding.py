@@ -103,10 +103,10 @@ def resized(image: Image.Image, box: Box, height: int, width: int, channels: int
         left, right = _at_least_one(box.xmin * image.width, box.xmax * image.width, image.width)
         upper, lower = _at_least_one(box.ymin * image.height, box.ymax * image.height, image.height)
         part = (left, upper, right, lower)
-    if part is None and image.size == (width, height):
-        return np.asarray(image).reshape(height, width, channels)
-    crop = image.resize((width, height), Image.Resampling.BILINEAR, box=part)
-    return np.asarray(crop).reshape(height, width, channels)
+    if part is not None or image.size != (width, height):
+        image = image.resize((width, height), Image.Resampling.BILINEAR, box=part)
+    # a copy: what Pillow shares cannot be written to, which torch warns of
+    return np.array(image).reshape(height, width, channels)
 
 
 def part_of(pixels: Pixels, box: Box) -> Pixels:

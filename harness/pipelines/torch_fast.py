@@ -12,7 +12,7 @@ import torch
 from harness.pipelines.assembly import assembler
 from harness.pipelines.decoding import FastDecoder, Pixels
 from harness.pipelines.encoded import open_library
-from harness.pipelines.torch_loader import pinned
+from harness.pipelines.torch_loader import finish_of, pinned
 from harness.pipelines.torch_threads import ThreadLoader
 from harness.runtime.interfaces import RunContext
 
@@ -23,7 +23,7 @@ def build(context: RunContext) -> ThreadLoader:
     Raises:
         UserError: simplejpeg is not installed, no images where they should be, or fewer than ranks.
     """
-    made = assembler(context, open_library(context), FastDecoder(resize))
+    made = assembler(context, open_library(context), FastDecoder(resize), finish_of(context))
     if pinned(context):
         made.allocate = _page_locked
     return ThreadLoader(context, made)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from harness.pipelines.assembly import assembler
 from harness.pipelines.decoding import PillowDecoder
 from harness.pipelines.encoded import open_library
-from harness.pipelines.torch_loader import ImageLoader
+from harness.pipelines.torch_loader import ImageLoader, finish_of
 from harness.runtime.interfaces import RunContext
 
 
@@ -19,4 +19,4 @@ def build(context: RunContext) -> ImageLoader:
     Raises:
         UserError: no LMDB conversion where the data should be, or fewer images than ranks.
     """
-    return ImageLoader(context, assembler(context, open_library(context), PillowDecoder()))
+    return ImageLoader(context, assembler(context, open_library(context), PillowDecoder(), finish_of(context)))

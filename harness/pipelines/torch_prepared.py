@@ -6,10 +6,10 @@ stored with sides 8/7 of the batch's, such as 256 for 224.
 
 from __future__ import annotations
 
-from harness.pipelines.assembly import Assembler, Finish
+from harness.pipelines.assembly import Assembler
 from harness.pipelines.held import HeldSupply, held_part
 from harness.pipelines.order import Order
-from harness.pipelines.torch_loader import ImageLoader
+from harness.pipelines.torch_loader import ImageLoader, finish_of
 from harness.runtime.interfaces import RunContext
 
 _SEED_STEP = 1_000_003
@@ -22,7 +22,7 @@ def build(context: RunContext) -> ImageLoader:
     Raises:
         UserError: no prepared images (encoding npy) there, fewer than ranks, or ``prefetch: 0`` with workers.
     """
-    axes, finish = context.axes, Finish.of(context)
+    axes, finish = context.axes, finish_of(context)
     images, labels = held_part(context)
     if images.shape[1:3] != finish.stored:
         evidence = {"stored": list(images.shape[1:3]), "wanted": list(finish.stored)}

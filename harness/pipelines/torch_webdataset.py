@@ -24,7 +24,7 @@ from harness.pipelines.assembly import Assembler, Finish, Sample, decoded, patie
 from harness.pipelines.corrupt import Lost
 from harness.pipelines.decoding import Decoder, PillowDecoder
 from harness.pipelines.encoded import Encoded, data_directory
-from harness.pipelines.torch_loader import ImageLoader
+from harness.pipelines.torch_loader import ImageLoader, finish_of
 from harness.runtime.interfaces import RunContext
 
 SHUFFLE_BUFFER = 1000
@@ -37,7 +37,7 @@ def build(context: RunContext) -> ImageLoader:
     Raises:
         UserError: no tar shards there, fewer shards than ranks, or ``prefetch: 0`` with workers.
     """
-    axes, ranks, finish = context.axes, context.ranks, Finish.of(context)
+    axes, ranks, finish = context.axes, context.ranks, finish_of(context)
     stored = open_stored(data_directory(context), "webdataset")
     shards = tuple(stored.files("train"))
     if len(shards) < ranks.world:
