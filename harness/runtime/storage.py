@@ -104,7 +104,7 @@ def set_cache(path: Path, wanted: str) -> dict[str, Any]:
         return {"wanted": wanted, "state": "unknown", "resident_share": None, "bytes": None}
     paths = list(files(path))
     with ThreadPoolExecutor(_STREAMS) as pool:
-        list(pool.map(_drop if wanted == "cold" else _read_through, paths))
+        list(pool.map(drop_cached if wanted == "cold" else _read_through, paths))
     shares = [resident(file) for file in paths[:: max(1, len(paths) // _SAMPLED_FILES)]]
     known = [pair for pair in shares if pair is not None]
     pages = sum(total for _, total in known)
@@ -117,7 +117,8 @@ def set_cache(path: Path, wanted: str) -> dict[str, Any]:
     return {"wanted": wanted, "state": state, "resident_share": share, "bytes": sum(f.stat().st_size for f in paths)}
 
 
-def _drop(path: Path) -> None:
+def drop_cached(path: Path) -> None:
+    """Take a file's pages out of the page cache, as far as the kernel does what it is advised."""
     handle = os.open(path, os.O_RDONLY)
     try:
         with suppress(OSError):  # read-only file systems have no fsync, and nothing to write

@@ -37,7 +37,7 @@ def test_cold_then_warm_are_made_and_verified(data: Path) -> None:
 def test_reading_a_part_leaves_the_state_unknown(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Emptying that does not empty is not called cold."""
     storage.set_cache(data, "warm")
-    monkeypatch.setattr(storage, "_drop", lambda path: None)
+    monkeypatch.setattr(storage, "drop_cached", lambda path: None)
     result = storage.set_cache(data, "cold")
     assert (result["state"], result["resident_share"]) == ("unknown", 1.0)
 
