@@ -1,8 +1,9 @@
 """Started under mpirun by test_comm_training: trains a small network through a workload's Trainer.
 
-``comm_program.py FRAMEWORK COMM BATCH_SIZE DIRECTORY [compile]`` leaves ``rank<r>.npz``. The samples are the same
-whatever the number of ranks: rank r takes the r-th part of each global batch. Plain gradient descent, so that
-parameters follow the gradients in proportion: Adam would blow up what rounding does to the smallest of them.
+``comm_program.py FRAMEWORK COMM BATCH_SIZE DIRECTORY [compile] [abort]`` leaves ``rank<r>.npz``. The samples are the
+same whatever the number of ranks: rank r takes the r-th part of each global batch. Plain gradient descent, so that
+parameters follow the gradients in proportion: Adam would blow up what rounding does to the smallest of them. With
+abort, rank 1 gives up while rank 0 goes on to an exchange.
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ def main(framework: str, comm: str, batch_size: str, directory: str, *flags: str
     context = Maker().context("resnet20_cifar10", framework, **place, **axes)
     exchange = catalog.load(catalog.COMMS[comm])(context.spec, ranks, context.device)
     context = replace(context, exchange=exchange)
+    if "abort" in flags and ranks.rank == 1:
+        exchange.abort(7)
     train = {"torch": train_torch, "tensorflow": train_tensorflow}[framework]
     parameters, exchange_s = train(context, samples(ranks.rank, ranks.world, int(batch_size)))
     arrays = {f"p{number}": parameter for number, parameter in enumerate(parameters)}

@@ -6,6 +6,7 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,10 +28,10 @@ EXCHANGES = [
 TOLERANCE = 1e-5
 
 
-def launch(ranks: int, directory: Path, framework: str, comm: str, batch_size: int, *flags: str) -> list[dict]:
+def start(ranks: int, directory: Path, framework: str, comm: str, batch_size: int, *flags: str) -> Any:
     directory.mkdir()
     words = [sys.executable, str(PROGRAM), framework, comm, str(batch_size), str(directory), *flags]
-    run = subprocess.run(
+    return subprocess.run(
         ["mpirun", "-np", str(ranks), "--map-by", "socket", "--bind-to", "none", *words],
         env=clean_environment(OMP_NUM_THREADS="1", PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}"),
         cwd=ROOT,
@@ -38,6 +39,10 @@ def launch(ranks: int, directory: Path, framework: str, comm: str, batch_size: i
         text=True,
         timeout=220,
     )
+
+
+def launch(ranks: int, directory: Path, *words: Any) -> list[dict]:
+    run = start(ranks, directory, *words)
     assert run.returncode == 0, run.stderr
     return [dict(np.load(directory / f"rank{rank}.npz")) for rank in range(ranks)]
 
@@ -85,3 +90,9 @@ def test_horovod_beside_xla(tmp_path, whole):
     ranks = launch(2, tmp_path / "two", "tensorflow", "horovod", 8, "compile")
     assert distance(ranks[0], ranks[1]) == 0
     assert distance(ranks[0], whole["tensorflow"]) < TOLERANCE
+
+
+@pytest.mark.parametrize("comm", [pytest.param("horovod", marks=needs_horovod), "torch_ddp", "mpi4py"])
+def test_a_rank_that_gives_up_ends_the_others(tmp_path, comm):
+    """Which would otherwise wait in an exchange for ever."""
+    assert start(2, tmp_path / "two", "torch", comm, 8, "abort").returncode == 7
