@@ -63,12 +63,11 @@ BOXES = Option(
 SAMPLE_OPTIONS = {"corrupt": CORRUPT, "augment": AUGMENT, "echo_at": ECHO_AT}
 TF_DATA_AXES = ("workers", "prefetch", "shuffle_buffer", "echo")
 
-TORCH_OPTIONS = SAMPLE_OPTIONS | {
-    "box_crops": Option(
-        bool, False, "one crop for each bounding box instead of the whole image, where a tree has them"
-    ),
-    "pin_memory": Option(bool, True, "batches in page-locked memory, where there is a GPU to copy them to"),
-}
+BOX_CROPS = Option(bool, False, "one crop for each bounding box instead of the whole image, where a tree has boxes")
+PERSISTENT_WORKERS = Option(bool, True, "workers live as long as the run; else each epoch starts new ones")
+PIN_MEMORY = Option(bool, True, "batches in page-locked memory, where there is a GPU to copy them to")
+TORCH_OPTIONS = SAMPLE_OPTIONS | {"pin_memory": PIN_MEMORY}
+LOADER_OPTIONS = TORCH_OPTIONS | {"persistent_workers": PERSISTENT_WORKERS}
 TORCH_AXES = ("workers", "prefetch", "echo")
 
 PIPELINES = {
@@ -141,7 +140,7 @@ PIPELINES = {
             formats=TREES,
             uses=TORCH_AXES,
             encodings=("native", "jpeg"),
-            options=TORCH_OPTIONS,
+            options=LOADER_OPTIONS | {"box_crops": BOX_CROPS},
         ),
         PipelineSpec(
             name="torch_lmdb",
@@ -150,7 +149,7 @@ PIPELINES = {
             formats=TREES,
             uses=TORCH_AXES,
             encodings=("lmdb",),
-            options=TORCH_OPTIONS,
+            options=LOADER_OPTIONS,
         ),
         PipelineSpec(
             name="torch_memory",
@@ -159,7 +158,7 @@ PIPELINES = {
             formats=TREES,
             uses=TORCH_AXES,
             encodings=("npy",),
-            options={name: option for name, option in TORCH_OPTIONS.items() if name != "box_crops"},
+            options=LOADER_OPTIONS,
         ),
         PipelineSpec(
             name="torch_webdataset",
@@ -168,7 +167,7 @@ PIPELINES = {
             formats=TREES,
             uses=(*TORCH_AXES, "shuffle_buffer"),
             encodings=("webdataset",),
-            options={name: option for name, option in TORCH_OPTIONS.items() if name != "box_crops"},
+            options=TORCH_OPTIONS,
         ),
         PipelineSpec(
             name="torch_fast",
@@ -177,7 +176,7 @@ PIPELINES = {
             formats=TREES,
             uses=TORCH_AXES,
             encodings=("native", "jpeg", "lmdb"),
-            options=TORCH_OPTIONS,
+            options=TORCH_OPTIONS | {"box_crops": BOX_CROPS},
         ),
         PipelineSpec(
             name="synthetic",

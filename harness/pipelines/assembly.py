@@ -45,14 +45,29 @@ class Sample(NamedTuple):
     random: np.random.Generator
 
 
+class Part(NamedTuple):
+    """Worker ``worker`` of ``workers``, from batch ``begin`` of the rank to before ``end``; None: without end."""
+
+    worker: int = 0
+    workers: int = 1
+    begin: int = 0
+    end: int | None = None
+
+    def numbers(self) -> Iterator[int]:
+        """The rank's batches whose samples are this worker's."""
+        first = self.begin + self.worker
+        return itertools.count(first, self.workers) if self.end is None else iter(range(first, self.end, self.workers))
+
+
 #: what a worker goes through: samples, and those that were lost
 Samples = Iterable[Sample | Lost]
 
 
 class Supply(Protocol):
-    """The samples of one worker, without end."""
+    """Where samples come from."""
 
-    def samples(self, worker: int, workers: int) -> Samples: ...
+    def samples(self, part: Part) -> Samples:
+        """Those of one worker, in order."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +118,8 @@ class EncodedSupply:
     order: Order
     finish: Finish
 
-    def samples(self, worker: int, workers: int) -> Iterator[Sample | Lost]:
-        for number in itertools.count(worker, workers):
+    def samples(self, part: Part) -> Iterator[Sample | Lost]:
+        for number in part.numbers():
             random = self.order.random(number)
             for index in self.order.indices(number):
                 yield self._sample(int(index), random)
@@ -139,14 +154,17 @@ class Assembler:
     patience: int
     allocate: Allocate = field(default=lambda shape: np.empty(shape, np.uint8))
 
-    def batches(self, worker: int, workers: int) -> Iterator[Made]:
-        """Without end."""
+    def batches(self, part: Part) -> Iterator[Made]:
+        """The batches of one worker; images that do not fill one before the part's end are left out.
+
+        What is lost is then told in a batch without images, too.
+        """
         form = self.finish.form
         shape = (self.batch_size, form.height, form.width, form.channels)
         images, fresh = self.allocate(shape), 0
         labels: list[Any] = []
         lost: list[Lost] = []
-        for item in self.supply.samples(worker, workers):
+        for item in self.supply.samples(part):
             if isinstance(item, Lost):
                 lost.append(item)
                 if len(lost) >= self.patience:
@@ -160,6 +178,8 @@ class Assembler:
                 if len(labels) == self.batch_size:
                     yield Made(images, as_labels(np.array(labels), form.multi_label), fresh, lost)
                     images, labels, fresh, lost = self.allocate(shape), [], 0, []
+        if lost:
+            yield Made(images[:0], np.empty(0), 0, lost)
 
     def _images(self, sample: Sample) -> Iterator[tuple[Pixels, bool]]:
         for image in sample.images:
@@ -167,12 +187,16 @@ class Assembler:
                 yield view, copy == 0
 
 
-def assembler(context: RunContext, library: Library, decoder: Decoder, finish: Finish) -> Assembler:
-    """The assembler of a point's encoded images."""
+def order_of(context: RunContext, samples: int) -> Order:
+    """The order in which the rank takes its part of a set of ``samples``."""
     axes, ranks = context.axes, context.ranks
-    order = Order(len(library), axes.batch_size, rank=ranks.rank, world=ranks.world, seed=context.spec.seed)
-    supply = EncodedSupply(library, decoder, order, finish)
-    return Assembler(supply, finish, axes.batch_size, patience=patience(context, len(library)))
+    return Order(samples, axes.batch_size, rank=ranks.rank, world=ranks.world, seed=context.spec.seed)
+
+
+def encoded_assembler(context: RunContext, library: Library, decoder: Decoder, finish: Finish) -> Assembler:
+    """The assembler of a point's encoded images."""
+    supply = EncodedSupply(library, decoder, order_of(context, len(library)), finish)
+    return Assembler(supply, finish, context.axes.batch_size, patience=patience(context, len(library)))
 
 
 def patience(context: RunContext, samples: int) -> int:

@@ -14,7 +14,7 @@ from harness.datasets.imagenet import Box, boxes_of
 from harness.datasets.stored import LmdbImages, open_stored
 from harness.errors import UserError
 from harness.pipelines.corrupt import Lost
-from harness.pipelines.interface import batch_form, option
+from harness.pipelines.interface import batch_form
 from harness.pipelines.trees import image_tree
 from harness.runtime.interfaces import RunContext
 
@@ -100,10 +100,11 @@ def open_library(context: RunContext) -> Library:
     """
     axes = context.axes
     found: Library
+    boxes = with_boxes(context)
     if axes.encoding == "lmdb":
         found = Lmdb(data_directory(context), batch_form(axes).multi_label)
     else:
-        found = Tree(image_tree(context), with_boxes(context))
+        found = Tree(image_tree(context), boxes)
     if len(found) < context.ranks.world:
         raise UserError(f"{context.data_path}: {len(found)} images cannot be shared by {context.ranks.world} ranks")
     return found
@@ -123,9 +124,13 @@ def data_directory(context: RunContext) -> Path:
 
 
 def with_boxes(context: RunContext) -> bool:
-    """Whether the point wants a crop for each box and its data set, as published, has boxes."""
+    """Whether the point wants a crop for each box.
+
+    Raises:
+        UserError: it does, and its data have no boxes that are read.
+    """
     axes = context.axes
-    if not option(axes, "box_crops"):
+    if not axes.options.get("box_crops"):
         return False
     _, form = split_dataset(axes.dataset)
     if lookup(DATASETS, form, "data set").name != "imagenet" or axes.encoding != "native":

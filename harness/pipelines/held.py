@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from PIL import Image
 from harness.datasets.imagenet import WHOLE_IMAGE
 from harness.datasets.stored import mapped_arrays, open_stored
 from harness.errors import UserError
-from harness.pipelines.assembly import Finish, Sample
+from harness.pipelines.assembly import Finish, Part, Sample
 from harness.pipelines.decoding import Pixels, resized
 from harness.pipelines.encoded import as_labels, data_directory
 from harness.pipelines.interface import batch_form
@@ -50,10 +49,10 @@ class HeldSupply:
     order: Order
     finish: Finish
 
-    def samples(self, worker: int, workers: int) -> Iterator[Sample]:
+    def samples(self, part: Part) -> Iterator[Sample]:
         height, width = self.finish.stored
         fits = self.images.shape[1:3] == (height, width)
-        for number in itertools.count(worker, workers):
+        for number in part.numbers():
             random = self.order.random(number)
             for index in self.order.indices(number):
                 image = self.images[index]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from harness.pipelines.assembly import assembler
+from harness.pipelines.assembly import encoded_assembler
 from harness.pipelines.decoding import FastDecoder, Pixels
 from harness.pipelines.encoded import open_library
 from harness.pipelines.torch_loader import finish_of, pinned
@@ -23,7 +23,7 @@ def build(context: RunContext) -> ThreadLoader:
     Raises:
         UserError: simplejpeg is not installed, no images where they should be, or fewer than ranks.
     """
-    made = assembler(context, open_library(context), FastDecoder(resize), finish_of(context))
+    made = encoded_assembler(context, open_library(context), FastDecoder(resize), finish_of(context))
     if pinned(context):
         made.allocate = _page_locked
     return ThreadLoader(context, made)

@@ -6,10 +6,10 @@ a directory to look up nor a file to open for each image.
 
 from __future__ import annotations
 
-from harness.pipelines.assembly import assembler
+from harness.pipelines.assembly import encoded_assembler, order_of
 from harness.pipelines.decoding import PillowDecoder
 from harness.pipelines.encoded import open_library
-from harness.pipelines.torch_loader import ImageLoader, finish_of
+from harness.pipelines.torch_loader import ImageLoader, epoch_of, finish_of
 from harness.runtime.interfaces import RunContext
 
 
@@ -19,4 +19,6 @@ def build(context: RunContext) -> ImageLoader:
     Raises:
         UserError: no LMDB conversion where the data should be, or fewer images than ranks.
     """
-    return ImageLoader(context, assembler(context, open_library(context), PillowDecoder(), finish_of(context)))
+    library = open_library(context)
+    made = encoded_assembler(context, library, PillowDecoder(), finish_of(context))
+    return ImageLoader(context, made, epoch_of(context, order_of(context, len(library))))

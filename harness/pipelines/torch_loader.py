@@ -2,7 +2,7 @@
 
 ``workers`` are processes (``num_workers``; 0: the training thread makes the batches), ``prefetch`` is torch's
 ``prefetch_factor``: batches in flight per worker, 2 unless set. One item of the data set is a whole batch, made in the
-worker, so nothing is collated. Workers live as long as the run, which has no epochs to restart them at.
+worker, so nothing is collated.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 import torch.utils.data
 
 from harness.errors import UserError
-from harness.pipelines.assembly import Assembler, Finish, Made
+from harness.pipelines.assembly import Assembler, Finish, Made, Part
 from harness.pipelines.corrupt import Losses
 from harness.pipelines.interface import option
+from harness.pipelines.order import Order
 from harness.runtime.interfaces import Batch, RunContext
 
 PREFETCH = 2
@@ -82,20 +83,41 @@ class Loader:
 class ImageLoader:
     """Batches of one rank's images, made by DataLoader workers.
 
+    Workers live as long as the run. ``epoch``: after so many of the rank's batches they are ended and new ones started,
+    as a DataLoader without ``persistent_workers`` does.
+
     Raises:
         UserError: ``prefetch`` 0 with workers.
     """
 
-    def __init__(self, context: RunContext, assembler: Assembler):
+    def __init__(self, context: RunContext, assembler: Assembler, epoch: int | None = None):
         check_buffer(context.axes)
         self._context = context
+        self._assembler = assembler
+        self._epoch = epoch
         self._losses = Losses(option(context.axes, "corrupt") == "skip", context.note)
-        axes = context.axes
-        self._loader = Loader(_Assembled(assembler), axes.workers, axes.prefetch, pin=pinned(context))
+        self._loader = self._start(0)
+
+    def _start(self, begin: int) -> Loader:
+        axes = self._context.axes
+        dataset = _Assembled(self._assembler, begin, self._epoch and begin + self._epoch)
+        return Loader(dataset, axes.workers, axes.prefetch, pin=pinned(self._context))
 
     def batches(self) -> Iterator[Batch]:
-        for made in self._loader:
-            yield delivered(made, self._losses, self._context)
+        begin = 0
+        while True:
+            count = 0
+            for made in self._loader:
+                for batch in delivered(made, self._losses, self._assembler):
+                    count += 1
+                    yield batch
+            if self._epoch is None:
+                return
+            if not count:
+                raise UserError("an epoch of this rank does not fill a batch; use smaller ones, or persistent_workers")
+            begin += self._epoch
+            self._loader.close()
+            self._loader = self._start(begin)
 
     def occupancy(self) -> int | None:
         return self._loader.occupancy()
@@ -113,22 +135,28 @@ def finish_of(context: RunContext) -> Finish:
     return Finish.of(context, lambda image: torch.from_numpy(image).flip(1).numpy())
 
 
+def epoch_of(context: RunContext, order: Order) -> int | None:
+    """Batches after which workers start anew; None where they last."""
+    return None if option(context.axes, "persistent_workers") else len(order)
+
+
 def pinned(context: RunContext) -> bool:
     """Whether batches are made in page-locked memory."""
     return bool(option(context.axes, "pin_memory")) and context.device.startswith("cuda")
 
 
-def delivered(made: Any, losses: Losses, context: RunContext) -> Batch:
-    """The batch of what a worker made (the fields of :class:`~harness.pipelines.assembly.Made`, as tensors).
+def delivered(made: Any, losses: Losses, assembler: Assembler) -> Iterator[Batch]:
+    """The batch that a worker made (:class:`~harness.pipelines.assembly.Made` with tensors), if it is one.
 
     Raises:
         UserError: an image was lost that may not be skipped, or there were only such.
     """
     images, labels, fresh, lost = made
     losses.add(lost)
-    if not len(images):
-        raise UserError(f"{context.data_path}: none of {len(lost)} images in a row could be read or decoded")
-    return Batch((images, labels), fresh, len(images))
+    if len(images):
+        yield Batch((images, labels), fresh, len(images))
+    elif len(lost) >= assembler.patience:
+        raise UserError(f"none of {len(lost)} images in a row could be read or decoded; the last: {lost[-1].file}")
 
 
 def tensors(made: Made) -> tuple[Any, Any, int, list[Any]]:
@@ -140,17 +168,19 @@ def tensors(made: Made) -> tuple[Any, Any, int, list[Any]]:
 class _Assembled(torch.utils.data.IterableDataset[Any]):
     """The batches of one worker."""
 
-    def __init__(self, assembler: Assembler):
+    def __init__(self, assembler: Assembler, begin: int, end: int | None):
         self._assembler = assembler
+        self._begin = begin
+        self._end = end
 
     def __iter__(self) -> Iterator[Any]:
         worker = torch.utils.data.get_worker_info()
-        if worker is None:
-            yield from map(tensors, self._assembler.batches(0, 1))
-            return
-        # as default_collate does: a batch made in shared memory need not be copied there to be sent
-        self._assembler.allocate = _shared
-        yield from map(tensors, self._assembler.batches(worker.id, worker.num_workers))
+        part = Part(0, 1, self._begin, self._end)
+        if worker is not None:
+            part = part._replace(worker=worker.id, workers=worker.num_workers)
+            # as default_collate does: a batch made in shared memory need not be copied there to be sent
+            self._assembler.allocate = _shared
+        yield from map(tensors, self._assembler.batches(part))
 
 
 def _shared(shape: tuple[int, ...]) -> Any:

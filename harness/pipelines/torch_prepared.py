@@ -9,7 +9,7 @@ from __future__ import annotations
 from harness.pipelines.assembly import Assembler
 from harness.pipelines.held import HeldSupply, held_part
 from harness.pipelines.order import Order
-from harness.pipelines.torch_loader import ImageLoader, finish_of
+from harness.pipelines.torch_loader import ImageLoader, epoch_of, finish_of
 from harness.runtime.interfaces import RunContext
 
 _SEED_STEP = 1_000_003
@@ -32,4 +32,4 @@ def build(context: RunContext) -> ImageLoader:
         len(images), axes.batch_size, rank=0, world=1, seed=context.spec.seed + 1_000_003 * context.ranks.rank
     )
     supply = HeldSupply(images, labels, order, finish)
-    return ImageLoader(context, Assembler(supply, finish, axes.batch_size, patience=1))
+    return ImageLoader(context, Assembler(supply, finish, axes.batch_size, patience=1), epoch_of(context, order))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from harness.pipelines.assembly import Assembler, Made
+from harness.pipelines.assembly import Assembler, Made, Part
 from harness.pipelines.corrupt import Losses
 from harness.pipelines.interface import option
 from harness.pipelines.torch_loader import PREFETCH, check_buffer, delivered, tensors
@@ -45,11 +45,11 @@ class ThreadLoader:
 
     def batches(self) -> Iterator[Batch]:
         for made in self._made():
-            yield delivered(tensors(made), self._losses, self._context)
+            yield from delivered(tensors(made), self._losses, self._assembler)
 
     def _made(self) -> Iterator[Made]:
         if not self._buffers:
-            yield from self._assembler.batches(0, 1)
+            yield from self._assembler.batches(Part())
         while not self._stopping.is_set():
             for buffer in self._buffers:
                 made = buffer.get()
@@ -59,7 +59,7 @@ class ThreadLoader:
 
     def _work(self, worker: int) -> None:
         try:
-            for made in self._assembler.batches(worker, len(self._threads)):
+            for made in self._assembler.batches(Part(worker, len(self._threads))):
                 self._put(worker, made)
                 if self._stopping.is_set():
                     return

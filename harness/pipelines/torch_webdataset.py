@@ -20,7 +20,7 @@ import webdataset
 
 from harness.datasets.stored import open_stored
 from harness.errors import UserError
-from harness.pipelines.assembly import Assembler, Finish, Sample, decoded, patience
+from harness.pipelines.assembly import Assembler, Finish, Part, Sample, decoded, patience
 from harness.pipelines.corrupt import Lost
 from harness.pipelines.decoding import Decoder, PillowDecoder
 from harness.pipelines.encoded import Encoded, data_directory
@@ -65,20 +65,21 @@ class TarSupply:
     seed: int
     buffer: int
 
-    def samples(self, worker: int, workers: int) -> Iterator[Sample | Lost]:
-        numbers = np.random.default_rng((self.seed, 1, self.rank, worker))
-        for epoch, shards in itertools.groupby(self.own(worker, workers), lambda found: found[0]):
+    def samples(self, part: Part) -> Iterator[Sample | Lost]:
+        """Without end, from the first epoch on."""
+        numbers = np.random.default_rng((self.seed, 1, self.rank, part.worker))
+        for epoch, shards in itertools.groupby(self.own(part), lambda found: found[0]):
             sources = ({"url": str(shard)} for _, shard in shards)
             found = webdataset.tarfile_to_samples()(sources)
             if self.buffer:  # emptied at the end of an epoch, so that none runs into the next
-                mixed = random.Random(f"{self.seed} {epoch} {self.rank} {worker}")
+                mixed = random.Random(f"{self.seed} {epoch} {self.rank} {part.worker}")
                 found = webdataset.shuffle(self.buffer, initial=self.buffer, rng=mixed)(found)
             for sample in found:
                 yield decoded(encoded(sample), self.decoder, self.finish, numbers)
 
-    def own(self, worker: int, workers: int) -> Iterator[tuple[int, Path]]:
+    def own(self, part: Part) -> Iterator[tuple[int, Path]]:
         """The shards that a worker reads, each with the epoch it belongs to, without end."""
-        places = itertools.count(self.rank + self.world * worker, self.world * workers)
+        places = itertools.count(self.rank + self.world * part.worker, self.world * part.workers)
         for epoch, offset in (divmod(place, len(self.shards)) for place in places):
             order = np.random.default_rng((self.seed, 0, epoch)).permutation(len(self.shards))
             yield epoch, self.shards[order[offset]]

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from PIL import Image
 
@@ -18,6 +19,7 @@ from harness import catalog
 from harness.datasets.convert.run import Settings, convert
 from harness.datasets.stored import open_stored
 from harness.errors import UserError
+from harness.pipelines.assembly import Part
 from harness.pipelines.torch_webdataset import TarSupply
 
 pytestmark = [pytest.mark.framework, pytest.mark.timeout(120)]
@@ -122,6 +124,39 @@ def test_batches_do_not_depend_on_the_number_of_workers(opened, sets, name):
     np.testing.assert_array_equal(images_of(one), images_of(three))
 
 
+def children() -> set[int]:
+    return {child.pid for child in psutil.Process().children()}
+
+
+@pytest.mark.parametrize("name", ["torch_files", "torch_lmdb", "torch_memory"])
+def test_workers_that_do_not_persist_are_others_in_each_epoch_and_the_batches_the_same(opened, sets, name):
+    """An epoch of 23 images is 6 batches of 4."""
+    lasting = opened(name, sets[ENCODINGS[name]], encoding=ENCODINGS[name], workers=2)
+    expected = take(lasting, 14)
+    lasting.close()
+    options = {"persistent_workers": False}
+    supply = opened(name, sets[ENCODINGS[name]], encoding=ENCODINGS[name], workers=2, options=options).batches()
+    batches, workers = [], []
+    for _ in range(14):
+        batches.append(next(supply))
+        workers.append(children())
+    np.testing.assert_array_equal(labels_of(batches), labels_of(expected))
+    np.testing.assert_array_equal(images_of(batches), images_of(expected))
+    assert workers[0] != workers[6]
+    assert not workers[0] & workers[6]
+    assert workers[6] == workers[10]
+    assert not workers[6] & workers[12]
+
+
+def test_an_epoch_too_small_for_a_batch_is_an_error_where_each_starts_anew(opened, tmp_path):
+    file = tmp_path / "256_ObjectCategories/001.c/001_0001.jpg"
+    paint(file, 1)
+    file.with_name("001_0002.jpg").write_bytes(b"")
+    options = {"persistent_workers": False, "corrupt": "skip"}
+    with pytest.raises(UserError, match="does not fill a batch"):
+        take(opened("torch_files", tmp_path, workers=0, batch_size=2, options=options), 1)
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("world", [1, 2, 3])
 def test_prepared_images_are_shared_by_ranks_and_each_epoch_holds_a_ranks_part(opened, sets, world, workers):
@@ -143,7 +178,7 @@ def test_tar_shards_are_shared_and_a_rank_finishes_an_epoch_before_the_next(open
     laid = []
     for rank in range(world):
         supply = TarSupply(tuple(counts), None, None, rank, world, 0, 10)
-        mine = sum(counts[shard] for epoch, shard in itertools.islice(supply.own(0, 1), 12 // world) if epoch == 0)
+        mine = sum(counts[shard] for epoch, shard in itertools.islice(supply.own(Part()), 12 // world) if epoch == 0)
         name = "torch_webdataset"
         pipeline = opened(name, sets["webdataset"], encoding="webdataset", rank=rank, world=world, workers=1)
         laid += list(labels_of(take(pipeline, -(-mine // BATCH)))[:mine])
@@ -158,7 +193,7 @@ def test_each_tar_shard_is_read_by_one_worker_of_one_rank_per_epoch(world, worke
     read = Counter()
     for rank, worker in itertools.product(range(world), range(workers)):
         supply = TarSupply(shards, None, None, rank, world, 5, 10)
-        read.update(itertools.islice(supply.own(worker, workers), 4 * 7))
+        read.update(itertools.islice(supply.own(Part(worker, workers)), 4 * 7))
     whole = [epoch for epoch in range(4 * readers) if all(read[(epoch, shard)] for shard in shards)]
     assert len(whole) >= 3 * readers
     assert max(read.values()) == 1
