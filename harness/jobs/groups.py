@@ -20,6 +20,8 @@ from harness.model.job import Placement
 ARRAY_MAP = GroupLayout(Path()).map.name
 #: seconds beyond the attempts' own walltimes that a pack asks for, each for starting and for ending its ranks
 PACK_OVERHEAD_S = 60
+#: seconds that a pack lets an attempt run beyond its walltime, so that its own clock says that it was over
+PACK_GRACE_S = 2
 
 
 def resources(placement: Placement) -> Placement:
@@ -78,7 +80,7 @@ def render_pack(
     lines = scheduler.directives(cluster, placement, job_name, str(pack_dir / "scheduler.log"))
     values = {
         "directives": [f"{scheduler.PREFIX} {line}" for line in lines],
-        "attempts": [(placement.walltime_s, quote(str(path))) for path, placement in attempts],
+        "attempts": [(placement.walltime_s + PACK_GRACE_S, quote(str(path))) for path, placement in attempts],
     }
     return render_template("pack.sh.j2", values, project_root)
 

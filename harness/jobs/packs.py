@@ -44,6 +44,14 @@ class Packs:
             return observation.model_copy(update={"state": JobState.QUEUED, "reason": WAITS})
         return observation
 
+    def what_ended(self, key: AttemptKey, told: Observation | None) -> Observation | None:
+        """The scheduler's word on the end of an attempt's job, as far as that is what ended the attempt: a pack that
+        went on, or that came to its own end, did not."""
+        if told is not None and self.holds(key):
+            is_innocent = told.state is JobState.SUCCEEDED or self.has_moved_on(key)
+            return None if is_innocent else told
+        return told
+
     def _behind(self, key: AttemptKey) -> tuple[AttemptKey, ...]:
         name = self._ledger.statuses[key].group
         if name not in self._orders:

@@ -136,9 +136,7 @@ class Watcher:
 
     def _weigh(self, key: AttemptKey) -> bool:
         """Record what the evidence says; False while it says nothing."""
-        told = self._told.get(key)
-        if told is not None and self._packs.has_moved_on(key):
-            told = None  # what ended the pack was not what ended this run
+        told = self._packs.what_ended(key, self._told.get(key))
         verdict = self._workshop.verdict(key, told.state if told else None)
         if verdict is None:
             if not self._ledger.statuses[key].state.ended and has_started(self._workshop.paths(key)):

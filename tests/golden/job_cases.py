@@ -53,7 +53,8 @@ def cases() -> Iterator[tuple[str, str]]:
         cluster = make_cluster(scheduler)
         yield f"array-{scheduler}.sh", render_array(cluster, placements, "hgroup", folder, SOURCE, throttle=1)
     pack = [(ATTEMPT.with_name(f"r{number}a1"), placement) for number, placement in enumerate(placements)]
-    yield "pack-pbs.sh", render_pack(make_cluster("pbs"), pack, "hgroup", folder, SOURCE)
+    for scheduler in ("local", "pbs", "slurm", "torque"):
+        yield f"pack-{scheduler}.sh", render_pack(make_cluster(scheduler), pack, "hgroup", folder, SOURCE)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,6 @@ attempt() {
   child=
 }
 
-attempt 5400 '/home/user/it'"'"'s here/r0a1'
-attempt 60 '/home/user/it'"'"'s here/r1a1'
+attempt 5402 '/home/user/it'"'"'s here/r0a1'
+attempt 62 '/home/user/it'"'"'s here/r1a1'
 [ -z "$stopped" ]

@@ -12,6 +12,8 @@ from harness.cli.outcome import outcome_of
 from harness.cli.rate import rough_images_per_s
 from harness.files import json_line
 from harness.jobs.drive import Driver
+from harness.jobs.packs import WAITS
+from harness.jobs.submission import Batch
 from harness.jobs.view import present
 from harness.layout import AttemptLayout
 from harness.model.job import JobState
@@ -60,3 +62,23 @@ def test_the_first_quarter_is_left_out_of_the_rough_rate(tmp_path: Path) -> None
     assert rough_images_per_s(paths, 2) is None
     paths.events(1).write_text(text)
     assert rough_images_per_s(paths, 2) == 60.0
+
+
+def test_a_packs_running_says_nothing_of_those_that_wait_in_it(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=3))
+    world.batching = lambda tasks: [Batch("pack", tuple(tasks))] if tasks else []
+    world.session(lambda driver: driver.submit_all(world.plan.tasks))
+    site: Any = world.scheduler
+    world.clock.sleep(1)
+    seen = Counter((s.state.value, s.reason) for s in present(world.plan, world.layout, site).values())
+    assert seen[("QUEUED", WAITS)] == 2
+    assert sum(count for (state, _), count in seen.items() if state == "RUNNING") == 1
+
+
+def test_why_a_job_waits_is_shown_although_its_state_is_known(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=1))
+    world.session(lambda driver: driver.submit_all(world.plan.tasks))
+    world.scheduler.fate = lambda _name: "stuck"
+    site: Any = world.scheduler
+    (status,) = present(world.plan, world.layout, site).values()
+    assert (status.state, status.reason) == (JobState.QUEUED, "Can Never Run")

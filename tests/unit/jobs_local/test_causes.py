@@ -1,0 +1,74 @@
+"""Ends told apart, each with what to do next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.jobs.causes import NEXT_STEPS, cause_of, next_step
+from harness.jobs.schedulers import pbs
+from harness.jobs.watch import NEVER_BEGAN, NEVER_QUEUED, without_evidence
+from harness.model.job import JobState, Observation
+from harness.model.ledger import AttemptStatus
+
+ENDS: list[tuple[str, JobState, dict[str, Any]]] = [
+    ("", JobState.SUCCEEDED, {}),
+    ("", JobState.QUEUED, {"reason": "Priority", "native_state": "PENDING"}),
+    ("", JobState.RUNNING, {"reason": "its script has started"}),
+    ("held", JobState.QUEUED, {"native_state": "H"}),
+    ("held", JobState.QUEUED, {"native_state": "PENDING", "reason": "JobHeldUser"}),
+    ("dependency", JobState.FAILED, {"reason": "can never run: DependencyNeverSatisfied"}),
+    ("never_runnable", JobState.FAILED, {"reason": "can never run: PartitionConfig"}),
+    ("never_runnable", JobState.FAILED, {"reason": "can never run: Can Never Run: Insufficient amount of ncpus"}),
+    ("refused", JobState.FAILED, {"refused": True, "reason": "qsub: Unknown queue"}),
+    ("walltime", JobState.TIMED_OUT, {"reason": "stopped at its walltime of 600 s"}),
+    ("out_of_memory", JobState.FAILED, {"reason": "exit code 137; the scheduler says OUT_OF_MEMORY"}),
+    ("out_of_memory", JobState.FAILED, {"native_state": "OUT_OF_MEMORY", "reason": "the scheduler says OUT_OF_MEMORY"}),
+    ("node_failure", JobState.FAILED, {"reason": "stopped after 3 s; the scheduler says NODE_FAIL"}),
+    ("preempted", JobState.FAILED, {"reason": "stopped after 3 s; the scheduler says PREEMPTED"}),
+    ("cancelled", JobState.CANCELLED, {"reason": "told to stop after 3 s"}),
+    ("not_begun", JobState.LOST, {"reason": NEVER_BEGAN}),
+    ("not_begun", JobState.LOST, {"reason": NEVER_QUEUED}),
+    ("lost", JobState.LOST, {"reason": "the scheduler does not know the job any more, and it left no exit record"}),
+    ("setup", JobState.FAILED, {"reason": "setup failed: module load failed: openmpi"}),
+    ("killed", JobState.FAILED, {"reason": "exit code 137", "exit_status": 137}),
+    ("failed", JobState.FAILED, {"reason": "exit code 1", "exit_status": 1}),
+]
+
+
+@pytest.mark.parametrize(("cause", "state", "facts"), ENDS)
+def test_causes(cause: str, state: JobState, facts: dict[str, Any]) -> None:
+    status = AttemptStatus(state=state, **facts)
+    assert cause_of(status) == cause
+    assert bool(next_step(status, "slurm", "c")) == bool(cause)
+
+
+def test_every_cause_can_be_told() -> None:
+    assert {cause for cause, _, _ in ENDS} - {""} == NEXT_STEPS.keys() - {"rerun"}
+
+
+@pytest.mark.parametrize(("scheduler", "command"), [("slurm", "scontrol release 17"), ("pbs", "qrls 17")])
+def test_a_held_job_is_let_go_in_the_schedulers_words(scheduler: str, command: str) -> None:
+    status = AttemptStatus(state=JobState.QUEUED, native_state="H", job_id="17")
+    assert next_step(status, scheduler, "c").endswith(command)
+
+
+def test_an_element_that_the_server_ran_again_is_told_by_its_claim() -> None:
+    observation = pbs.observe("7[3].srv", {"job_state": "X", "Exit_status": "93", "substate": "93"})
+    assert observation is not None
+    verdict = without_evidence(observation)
+    status = AttemptStatus(state=verdict.state, reason=verdict.reason, exit_status=verdict.exit_status)
+    assert cause_of(status) == "rerun"
+
+
+def test_pbs_memory_kill_without_a_comment() -> None:
+    observation = pbs.observe("7.srv", {"job_state": "F", "Exit_status": "-27", "substate": "93"})
+    assert observation is not None
+    verdict = without_evidence(observation)
+    assert cause_of(AttemptStatus(state=verdict.state, reason=verdict.reason)) == "out_of_memory"
+
+
+def test_a_job_that_ended_without_evidence_is_described() -> None:
+    seen = Observation(job_id="7", state=JobState.FAILED, native_state="NODE_FAIL", reason="node3 is down")
+    assert without_evidence(seen).reason == "the scheduler says NODE_FAIL; there is no exit record; node3 is down"
