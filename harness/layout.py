@@ -32,6 +32,17 @@ class AttemptLayout:
         return self.root / "started"
 
     @property
+    def profile(self) -> Path:
+        """profile/: the trace of the framework's profiler, where the point asks for one."""
+        return self.root / "profile"
+
+    @property
+    def campaign_root(self) -> Path | None:
+        """The campaign's directory, where this attempt lies in one."""
+        root = self.root.parents[2] if len(self.root.parents) > 2 else self.root
+        return root if (root / "campaign.json").is_file() else None
+
+    @property
     def exit(self) -> Path:
         return self.root / "exit.json"
 
@@ -112,6 +123,10 @@ class CampaignLayout:
     @property
     def groups(self) -> Path:
         return self.root / "groups"
+
+    def storage(self, name: str) -> Path:
+        """How fast a storage was when the campaign's first run read from it: facts of a ``storage`` event."""
+        return self.root / f"storage.{name}.json"
 
     def group(self, name: str) -> GroupLayout:
         return GroupLayout(self.groups / name)

@@ -13,6 +13,9 @@ from harness.model.sweep import Condition, Conditional, Expression, Grid
 
 PART_KEYS = (*Grid.model_fields, "steps")
 STEPS_KEYS = {"warmup": "steps_warmup", "timed": "steps_timed"}
+AUTO = "auto"
+#: what ``auto`` stands for under steps: axis and value. A rate known to ± 2 % is near what repeats scatter by.
+AUTOMATIC: dict[str, tuple[str, float | None]] = {"warmup": ("steps_warmup", None), "timed": ("interval_percent", 2.0)}
 
 
 class GridReader:
@@ -76,8 +79,11 @@ class GridReader:
             if key not in STEPS_KEYS:
                 self.decoder.unknown_key(key, entry.line, "steps", STEPS_KEYS)
                 continue
-            automatic = key == "warmup" and isinstance(entry.value, Scalar) and entry.value.text == "auto"
-            value = None if automatic else decode_axis(self.decoder, STEPS_KEYS[key], entry.line, entry.value, "steps")
+            if isinstance(entry.value, Scalar) and entry.value.text == AUTO:
+                axis, automatic = AUTOMATIC[key]
+                steps[axis] = automatic
+                continue
+            value = decode_axis(self.decoder, STEPS_KEYS[key], entry.line, entry.value, "steps")
             if value is not INVALID:
                 steps[STEPS_KEYS[key]] = value
         return steps

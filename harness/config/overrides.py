@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.config.axis_types import annotation_of, axis_names, decode_axis, decode_axis_list
 from harness.config.decode import INVALID, Decoder, full_annotation, user_key
-from harness.config.grid_reader import STEPS_KEYS
+from harness.config.grid_reader import AUTO, AUTOMATIC, STEPS_KEYS
 from harness.config.scalars import as_bytes, as_duration_s
 from harness.config.yaml_marks import Node, Scalar, Sequence, parse
 from harness.errors import ConfigError, UserError, nearest
@@ -49,6 +49,9 @@ def _apply(sweep: Sweep, key: str, text: str) -> Sweep:
         decoder.finish()
         return sweep.model_copy(update={fields[key]: value})
     axis = _STEPS.get(key, key)
+    if axis == "steps_timed" and text.strip() == AUTO:
+        axis, least = AUTOMATIC["timed"]
+        text = str(least)
     if annotation_of(axis) is None:
         raise UserError(f"--set: unknown key {key!r}; {nearest(key, [*fields, *_STEPS, *axis_names()])}")
     values = _axis_values(decoder, axis, text)
@@ -67,7 +70,7 @@ def _sweep_value(decoder: Decoder, field: str, node: Node) -> Any:
 
 
 def _axis_values(decoder: Decoder, axis: str, text: str) -> tuple[Any, ...]:
-    if axis == "steps_warmup" and text.strip() == "auto":
+    if axis == "steps_warmup" and text.strip() == AUTO:
         return (None,)
     node = _node(text, decoder.file)
     if annotation_of(axis) is list:

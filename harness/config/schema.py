@@ -116,8 +116,8 @@ def _grid_definitions() -> dict[str, Schema]:
     axis_lists = _closed({**lists, "options": _closed(nested_lists)})
     where = {"anyOf": [EXPRESSION, {"$ref": "#/$defs/base"}]}
     group = {"$ref": "#/$defs/matrix"}
-    warmup = {"anyOf": [axes["steps_warmup"], {"const": "auto"}]}
-    steps = _closed({"warmup": warmup, "timed": axes["steps_timed"]})
+    counts = {"warmup": axes["steps_warmup"], "timed": axes["steps_timed"]}
+    steps = _closed({key: {"anyOf": [count, {"const": "auto"}]} for key, count in counts.items()})
     conditional = {**_closed({"where": where, "set": {"$ref": "#/$defs/base"}}), "required": ["where", "set"]}
     excluded = {"anyOf": [{**_closed({"where": where}), "required": ["where"]}, {"$ref": "#/$defs/base"}]}
     return {

@@ -53,10 +53,17 @@ class Axes(Frozen):
     precision: Literal["fp32", "tf32", "bf16", "fp16"] = "fp32"
     channels_last: bool = False
     compile: bool = Field(False, description="XLA for TensorFlow, torch.compile for torch")
+    feed: Literal["pipeline", "host", "device"] = Field(
+        "pipeline", description="what feeds the steps: the pipeline, or one batch held in host memory or on the device"
+    )
     batch_interval: PositiveInt = Field(1, description="consecutive steps that use one fetched batch")
     echo: PositiveInt = Field(1, description="times each sample is repeated by example echoing")
     steps_warmup: Count | None = Field(None, description="steps before the timed ones; None: auto")
-    steps_timed: PositiveInt = Field(100, description="timed steps")
+    steps_timed: PositiveInt = Field(100, description="timed steps; at least so many where interval_percent is set")
+    interval_percent: Annotated[float, Field(gt=0, lt=100)] | None = Field(
+        None, description="time more steps until the rate is known to ± this, or the walltime nears; unset: no more"
+    )
+    profile: bool = Field(False, description="write a profiler's trace of some steps after the timed ones")
     seed: Count = Field(0, description="seed of weights and shuffling; repeat r uses seed + r")
     options: dict[str, Scalar | list[Scalar]] = Field(
         default_factory=dict, description="the workload's or pipeline's own options, named in the catalog"

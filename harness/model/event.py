@@ -13,6 +13,8 @@ Kinds and their further fields:
                 us); written when the engine is ready and again, with the worker's CPUs, after the steps: the last one
                 counts
 ``data``        dataset, origin (real | digits | photos | synthetic | none), path, samples, bytes, digest, verified
+``storage``     storage (logical name), node, unix_s, path and the parts of
+                :func:`harness.runtime.storage_probe.probe_existing`; before a campaign's first run on that storage
 ``cache``       wanted, state (cold | warm | unknown), resident_share, bytes
 ``stage``       from_path, to_path, seconds, bytes, files
 ``model``       parameters, trainable, name, further counts
@@ -23,8 +25,10 @@ Kinds and their further fields:
                 [float | null]; computed after the steps
 ``finding``     code, evidence {…}, advice
 ``check``       name (such as ranks_identical), ok, value
-``io``          read_bytes (storage), rchar_bytes (all read calls), at: begin | end; where the data lie on NFS and on
-                a node's first rank also nfs_read_bytes (from the server, by the whole node, since mounted)
+``io``          read_bytes (storage), rchar_bytes (all read calls), cpu_s (CPU seconds used), of the rank and its
+                workers, at: begin | end; on a node's first rank also nfs_read_bytes or lustre_read_bytes where the
+                data lie there (by the whole node, since mounted)
+``length``      verdict (enough | late), wanted_percent, reached_percent; where the point asks for an interval
 ``error``       type, message, traceback
 ``run_end``     ok, steps, fresh_images, consumed_images
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
 from harness.model.job import RunSpec
 from harness.runtime.interfaces import Ranks
 
@@ -19,3 +23,7 @@ class Engine:
 
     def versions(self) -> dict[str, str]:
         return {}
+
+    def profile(self, directory: Path) -> AbstractContextManager[Any]:
+        """There is no profiler where there is no framework."""
+        return nullcontext()

@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -91,6 +92,15 @@ class Engine:
         }
         omp = os.environ.get("OMP_NUM_THREADS", "")
         return pools | {"omp": int(omp)} if omp.isdigit() else pools
+
+    @contextlib.contextmanager
+    def profile(self, directory: Path) -> Iterator[None]:
+        """``plugins/profile/…``: host and device activity by the TensorFlow Profiler, for TensorBoard."""
+        tf.profiler.experimental.start(str(directory))
+        try:
+            yield
+        finally:
+            tf.profiler.experimental.stop()
 
     def versions(self) -> dict[str, str]:
         """TensorFlow, Keras, and the CUDA and cuDNN it was built with."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -57,6 +60,13 @@ class Engine:
             parts = torch.cuda.nccl.version()  # type: ignore[no-untyped-call]
             found["nccl"] = ".".join(str(part) for part in parts)
         return {name: version for name, version in found.items() if version}
+
+    @contextmanager
+    def profile(self, directory: Path) -> Iterator[None]:
+        """``torch.json``: CPU and GPU activity by torch.profiler, for Perfetto or chrome://tracing."""
+        with torch.profiler.profile() as profiler:  # all activities that the device has
+            yield
+        profiler.export_chrome_trace(str(directory / "torch.json"))
 
 
 def rank_seed(seed: int, rank: int) -> int:

@@ -7,6 +7,7 @@ No framework is imported here: the implementations in ``runtime/engine_*``, ``pi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -141,6 +142,9 @@ class Engine(Protocol):
 
     def versions(self) -> dict[str, str]:
         """Framework, CUDA, cuDNN, NCCL versions, as far as present."""
+
+    def profile(self, directory: Path) -> AbstractContextManager[Any]:
+        """A context whose steps the framework's own profiler writes a trace of into ``directory``, which exists."""
 
 
 class Pipeline(Protocol):

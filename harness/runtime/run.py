@@ -9,15 +9,20 @@ from typing import Any
 
 from harness import catalog
 from harness.errors import UserError
-from harness.layout import AttemptLayout
+from harness.layout import AttemptLayout, CampaignLayout
 from harness.model.job import RunSpec
-from harness.runtime import affinity, provenance, storage
+from harness.runtime import affinity, feeds, provenance, storage
 from harness.runtime.clock import SystemClock
 from harness.runtime.events import EventWriter
 from harness.runtime.interfaces import Clock, Engine, Exchange, Judged, Pipeline, Ranks, RunContext, Session
 from harness.runtime.meeting import Meeting
-from harness.runtime.samplers import Sampler
+from harness.runtime.run_length import RunLength, joint, last_moment_s
+from harness.runtime.samplers import Sampler, devices_to_sample
 from harness.runtime.stepclock import StepClock, warmup_steps
+from harness.runtime.storage_record import probe_once
+
+#: Steps that a profiler watches where the point asks for a trace.
+PROFILED_STEPS = 5
 
 
 @dataclass
@@ -52,11 +57,13 @@ class Run:
             pipeline, session = self.build(context)
         if "data" not in self.writer.kinds:  # a pipeline that holds the samples knows more about them
             self.writer.note("data", **storage.describe(self.spec, path))
-        steps = warmup_steps(self.spec.axes) + self.spec.axes.steps_timed
+        source, consumer = feeds.fed(self.spec.axes.feed, pipeline, session)
+        steps = StepClock(consumer, source, self.clock, self.writer)
         exchange.barrier()
         self.note_io("begin", path)
-        StepClock(session, pipeline, self.clock, self.writer).run(steps, self.spec.axes.batch_interval)
+        self.run_steps(steps, exchange)
         self.note_io("end", path)
+        self.profile(engine, steps)
         self.note_quality(session)
         self.note_affinity(engine, pipeline.worker_cpus())
         self.check_ranks(exchange, session)
@@ -76,7 +83,8 @@ class Run:
         """Confine this rank to its share of CPUs, size thread pools, start the node's sampler."""
         requested = self.spec.placement.cores_per_rank
         mask = self.launcher_cpus = tuple(sorted(os.sched_getaffinity(0)))
-        told = self.meeting.tell("cpus", {"pid": os.getpid(), "cpus": mask})
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        told = self.meeting.tell("cpus", {"pid": os.getpid(), "cpus": mask, "gpus": visible})
         masks = [answer and answer["cpus"] for answer in told]
         cores = affinity.cores_of(sorted({cpu for known in masks for cpu in known or ()}))
         shares = affinity.share(masks, requested, cores)
@@ -87,7 +95,8 @@ class Run:
         if self.ranks.local_rank == 0 and isinstance(self.clock, SystemClock):
             pids = [answer["pid"] for answer in told if answer]
             samples = AttemptLayout(self.directory).samples(self.ranks.node)
-            self._parts.append(Sampler(samples, pids, self.writer.origin_s))
+            gpus = devices_to_sample(self.spec.axes.gpus_per_rank, [answer["gpus"] for answer in told if answer])
+            self._parts.append(Sampler(samples, pids, self.writer.origin_s, gpus))
 
     def prepare_engine(self) -> tuple[Engine, str]:
         """Import the framework and make it ready; affinity is on record from here on."""
@@ -134,12 +143,24 @@ class Run:
         if staged := storage.stage_facts(self.directory):
             self.writer.note("stage", **staged)
         if path is not None:
+            self.probe_storage(path)
             # one rank per node does the work, the page cache is common to all; the others wait for its word
             mine = storage.set_cache(path, self.spec.axes.cache) if self.ranks.local_rank == 0 else None
             state = self.meeting.tell("cache", mine, patience_s=storage.CACHE_PATIENCE_SECONDS)[0]
             if state:
                 self.writer.note("cache", **state)
         return path
+
+    def probe_storage(self, path: Path) -> None:
+        """How fast the storage reads the data, before the first run of a campaign that uses it."""
+        root = AttemptLayout(self.directory).campaign_root
+        if self.ranks.rank or root is None:
+            return
+        name = self.spec.axes.storage
+        with self.writer.span("probe"):
+            facts = probe_once(path, name, CampaignLayout(root).storage(name))
+        if facts:
+            self.writer.note("storage", **facts)
 
     def context(self, exchange: Exchange, device: str, path: Path | None) -> RunContext:
         return RunContext(
@@ -171,11 +192,45 @@ class Run:
         )
         return pipeline, session
 
+    def run_steps(self, steps: StepClock, exchange: Exchange) -> None:
+        """The warm-up and the timed steps, as many as the point asks for or as its interval takes."""
+        axes = self.spec.axes
+        wanted = axes.interval_percent / 100 if axes.interval_percent else None
+        gone_s = self.writer.now() + storage.age_s(AttemptLayout(self.directory).claim)
+        until_s = self.writer.now() + last_moment_s(self.spec.placement.walltime_s, gone_s)
+        length = RunLength(axes.steps_timed, wanted, until_s)
+
+        def agree(verdict: str) -> str:
+            alone = wanted is None or self.ranks.world == 1 or exchange.name == "none"
+            return verdict if alone else joint(exchange.gather_text(verdict))
+
+        verdict = steps.run_until(warmup_steps(axes), length, axes.batch_interval, agree)
+        if wanted is not None:
+            self.writer.note(
+                "length", verdict=verdict, wanted_percent=100 * wanted, reached_percent=100 * length.reached
+            )
+        if verdict == "late":
+            evidence = {"wanted_percent": 100 * wanted if wanted else None, "reached_percent": 100 * length.reached}
+            advice = "ask for more walltime, or for a wider interval"
+            self.writer.finding("interval_not_reached", evidence, advice)
+
+    def profile(self, engine: Engine, steps: StepClock) -> None:
+        """After all that is timed, a profiler's trace of some steps of rank 0; the other ranks take them, too."""
+        if not self.spec.axes.profile:
+            return
+        if self.ranks.rank:
+            steps.run_unrecorded(PROFILED_STEPS)
+            return
+        directory = AttemptLayout(self.directory).profile
+        directory.mkdir()
+        with self.writer.span("profile"), engine.profile(directory):
+            steps.run_unrecorded(PROFILED_STEPS)
+
     def note_io(self, at: str, path: Path | None) -> None:
-        """Bytes read by this rank and its workers; the node's reads from an NFS server are its first rank's to tell."""
-        counters: dict[str, int] = storage.io_counters(storage.process_tree(os.getpid()))
-        if path is not None and self.ranks.local_rank == 0 and (read := storage.nfs_read_bytes(path)) is not None:
-            counters["nfs_read_bytes"] = read
+        """What this rank and its workers have read and computed; a node's reads from servers its first rank tells."""
+        counters = storage.io_counters(storage.process_tree(os.getpid()))
+        if path is not None and self.ranks.local_rank == 0:
+            counters |= storage.server_counters(path)
         self.writer.note("io", at=at, **counters)
 
     def note_quality(self, session: Session) -> None:

@@ -29,8 +29,9 @@ _RAPL = Path("/sys/class/powercap")
 class Sampler:
     """The sampling process, as its rank sees it. ``origin_s``: the rank's time zero on CLOCK_MONOTONIC."""
 
-    def __init__(self, path: Path, pids: Sequence[int], origin_s: float):
+    def __init__(self, path: Path, pids: Sequence[int], origin_s: float, gpus: str = ""):
         arguments = ["--out", str(path), "--origin", repr(origin_s), "--pids", ",".join(map(str, pids))]
+        arguments += ["--gpus", gpus]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "harness.runtime.samplers", *arguments],
             stdin=subprocess.PIPE,
@@ -49,19 +50,45 @@ class Sampler:
             self._process.wait()
 
 
-class Gpus:
-    """Utilisation, memory and power of the node's NVIDIA GPUs; none where NVML is missing."""
+def devices_to_sample(gpus_per_rank: int, visible: Sequence[str | None]) -> str:
+    """GPUs of a node's ranks, as ``--gpus`` takes them: ids separated by commas; nothing: none.
 
-    def __init__(self) -> None:
+    Args:
+        visible: each rank's CUDA_VISIBLE_DEVICES; None where unset, which leaves only the number to go by.
+
+    Another job's GPU on the same node must not enter the mean. Where no rank names its devices, the first ones are
+    meant: CUDA counts equal GPUs as NVML does, in order of their PCI bus (CUDA_DEVICE_ORDER tells of unequal ones).
+    """
+    if not gpus_per_rank:
+        return ""
+    named = [word.strip() for words in visible if words for word in words.split(",") if word.strip()]
+    if named and len(set(visible)) == 1:
+        named = named[: gpus_per_rank * len(visible)]  # all ranks see the same devices and take theirs in order
+    return ",".join(dict.fromkeys(named)) or ",".join(str(index) for index in range(gpus_per_rank * len(visible)))
+
+
+class Gpus:
+    """Utilisation, memory and power of NVIDIA GPUs, by index or UUID; none where NVML is missing."""
+
+    def __init__(self, devices: Sequence[str]) -> None:
         self._handles: list[Any] = []
+        if not devices:
+            return
         try:
             import pynvml
 
             pynvml.nvmlInit()
             self._nvml = pynvml
-            self._handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+            self._handles = [self._handle(device) for device in devices]
         except Exception:  # no module, no driver, no permission: there is nothing to sample
             self._handles = []
+
+    def _handle(self, device: str) -> Any:
+        return (
+            self._nvml.nvmlDeviceGetHandleByIndex(int(device))
+            if device.isdigit()
+            else self._nvml.nvmlDeviceGetHandleByUUID(device)
+        )
 
     def sample(self) -> list[dict[str, float | None]]:
         return [
@@ -131,9 +158,9 @@ class Rapl:
 class NodeSampler:
     """Takes the records; counters start at zero with the first one."""
 
-    def __init__(self, pids: Sequence[int], origin_s: float):
+    def __init__(self, pids: Sequence[int], origin_s: float, gpus: Sequence[str] = ()):
         self._pids, self._origin_s = pids, origin_s
-        self._gpus = Gpus()
+        self._gpus = Gpus(gpus)
         self._first = self._counters()
         self._rapl = Rapl()
         psutil.cpu_percent(percpu=True)  # the first call opens the interval
@@ -167,10 +194,12 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, required=True, help="file to append records to")
     parser.add_argument("--origin", type=float, required=True, help="time zero on CLOCK_MONOTONIC, in seconds")
     parser.add_argument("--pids", required=True, help="the node's ranks, separated by commas")
+    parser.add_argument("--gpus", default="", help="index or UUID of each GPU to sample, separated by commas")
     parser.add_argument("--interval", type=float, default=INTERVAL_SECONDS, help="seconds between records")
     options = parser.parse_args(argv)
     os.nice(19)
-    sampler = NodeSampler([int(pid) for pid in options.pids.split(",")], options.origin)
+    gpus = [device for device in options.gpus.split(",") if device]
+    sampler = NodeSampler([int(pid) for pid in options.pids.split(",")], options.origin, gpus)
     due = time.monotonic()
     with options.out.open("ab", buffering=0) as stream:
         ended = False

@@ -9,11 +9,12 @@ part of any elapsed time and can be read off the events.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from harness.model.axes import Axes
 from harness.runtime.events import EventWriter
 from harness.runtime.interfaces import Batch, Clock, Pipeline, Session
+from harness.runtime.run_length import RunLength
 
 WARMUP_FLOOR = 5
 WARMUP_CAP = 100
@@ -39,6 +40,7 @@ class StepClock:
         self._session, self._pipeline = session, pipeline
         self._clock, self._writer = clock, writer
         self._loss_is_finite = True
+        self._batches: Iterator[Batch] | None = None
 
     def run(self, steps: int, batch_interval: int) -> None:
         """``steps`` training steps, each fetched batch used ``batch_interval`` times.
@@ -46,25 +48,50 @@ class StepClock:
         Raises:
             RuntimeError: when the pipeline, which must be endless, ends.
         """
-        batches = self._pipeline.batches()
+        self.run_until(0, RunLength(steps, None, math.inf), batch_interval, lambda verdict: verdict)
+
+    def run_until(self, warmup: int, length: RunLength, batch_interval: int, agree: Callable[[str], str]) -> str:
+        """``warmup`` steps, then as many as ``length`` says; returns its last verdict, ``enough`` or ``late``.
+
+        ``agree`` turns this rank's verdict into that of all ranks, for they stop at the same step. It is called
+        between two steps, a few times in a run.
+        """
         batch: Batch | None = None
-        for number in range(steps):
+        number, verdict = 0, "more"
+        while verdict == "more":
             if number % batch_interval == 0:
                 batch = None
-            batch = self._step(number, batches, batch)
+            batch = self._step(number, batch)
+            number += 1
+            if number > warmup:
+                length.add(self._writer.now())
+            if number >= warmup and length.due(number - warmup):
+                verdict = agree(length.verdict())
         self._writer.flush()
+        return verdict
 
-    def _step(self, number: int, batches: Iterator[Batch], held: Batch | None) -> Batch:
+    def run_unrecorded(self, steps: int) -> None:
+        """Further steps that leave no record, for a profiler to watch."""
+        for _ in range(steps):
+            self._session.step(self._session.to_device(self._fetch(-1)))
+
+    def _fetch(self, number: int) -> Batch:
+        if self._batches is None:
+            self._batches = self._pipeline.batches()
+        host = next(self._batches, None)
+        if host is None:
+            raise RuntimeError(f"the input pipeline ended before step {number}; pipelines must be endless")
+        return host
+
+    def _step(self, number: int, held: Batch | None) -> Batch:
         """One step with the ``held`` batch, already on the device, or with a newly fetched one."""
         now = self._clock.now
         occupancy = self._pipeline.occupancy()
         begin = fetched = copied = now()
         batch = held
         if batch is None:
-            host = next(batches, None)
+            host = self._fetch(number)
             fetched = now()
-            if host is None:
-                raise RuntimeError(f"the input pipeline ended before step {number}; pipelines must be endless")
             batch = self._session.to_device(host)
             copied = now()
         outcome = self._session.step(batch)

@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,6 +28,7 @@ CACHE_PATIENCE_SECONDS = 1800.0
 _SAMPLED_FILES = 2000
 _STREAMS = 16
 _BLOCK_BYTES = 1 << 20
+_LLITE = (Path("/proc/fs/lustre/llite"), Path("/sys/kernel/debug/lustre/llite"))
 
 
 def data_path(spec: RunSpec, environ: Mapping[str, str]) -> Path | None:
@@ -175,12 +177,15 @@ _LIBC = _libc()
 _MAP_FAILED = c_void_p(-1).value
 
 
-def io_counters(pids: Sequence[int]) -> dict[str, int]:
-    """Bytes read from storage and bytes asked for by read calls, over processes: ``read_bytes`` and ``rchar`` of
-    /proc/<pid>/io (proc(5)), which include children already waited for. Processes that are gone count nothing.
+def io_counters(pids: Sequence[int]) -> dict[str, float]:
+    """Bytes read from storage, bytes asked for by read calls, and CPU seconds used, over processes.
+
+    ``read_bytes`` and ``rchar`` of /proc/<pid>/io and utime, stime, cutime, cstime of /proc/<pid>/stat (proc(5)): all
+    include children already waited for. Processes that are gone count nothing.
     """
-    totals = {"read_bytes": 0, "rchar_bytes": 0}
+    totals: dict[str, float] = {"read_bytes": 0, "rchar_bytes": 0, "cpu_s": 0.0}
     for pid in pids:
+        totals["cpu_s"] += _cpu_s(pid)
         try:
             lines = Path(f"/proc/{pid}/io").read_text().splitlines()
         except OSError:
@@ -189,6 +194,65 @@ def io_counters(pids: Sequence[int]) -> dict[str, int]:
         totals["read_bytes"] += int(values.get("read_bytes", 0))
         totals["rchar_bytes"] += int(values.get("rchar", 0))
     return totals
+
+
+def _cpu_s(pid: int) -> float:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0.0
+    ticks = text[text.rindex(")") + 2 :].split()[11:15]  # the second field, a name in brackets, may hold anything
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def age_s(path: Path) -> float:
+    """Seconds since a file or directory was made or changed; 0 where there is none."""
+    try:
+        return max(time.time() - path.stat().st_mtime, 0.0)
+    except OSError:
+        return 0.0
+
+
+def server_counters(path: Path) -> dict[str, float]:
+    """Bytes that this node has read from the file server behind ``path``; empty where it is not NFS or Lustre."""
+    found = {"nfs_read_bytes": nfs_read_bytes(path), "lustre_read_bytes": lustre_read_bytes(path)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def lustre_read_bytes(
+    path: Path, mounts: Path = Path("/proc/self/mounts"), roots: Sequence[Path] = _LLITE
+) -> int | None:
+    """Bytes that this node's processes have read from the Lustre file system that holds ``path``, since mounted.
+
+    None where ``path`` lies on no Lustre mount or its counters cannot be read: since Lustre 2.12 they lie in debugfs,
+    which belongs to root. The last number but one of ``read_bytes`` in llite.*.stats is the sum (Lustre Operations
+    Manual, "Monitoring Client Activity"); the cache of this node counts, too.
+    """
+    device, kind = _mount_of(path, mounts)
+    if kind != "lustre" or ":/" not in device:
+        return None
+    name = device.rsplit(":/", 1)[1].split("/")[0]
+    for root in roots:
+        for stats in root.glob(f"{name}-*/stats"):
+            with suppress(OSError):
+                read = re.search(r"^read_bytes +\d+ samples \[bytes\] \d+ \d+ (\d+)", stats.read_text(), re.M)
+                return int(read[1]) if read else 0
+    return None
+
+
+def _mount_of(path: Path, mounts: Path) -> tuple[str, str]:
+    """(device, kind) of the mount that holds ``path``: the last one of the longest mount point."""
+    best, found = "", ("", "")
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return found
+    held = (path.resolve(), *path.resolve().parents)
+    for fields in map(str.split, lines):
+        where = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[1])
+        if len(where) >= len(best) and Path(where) in held:
+            best, found = where, (fields[0], fields[2])
+    return found
 
 
 def nfs_read_bytes(path: Path, mountstats: Path = Path("/proc/self/mountstats")) -> int | None:

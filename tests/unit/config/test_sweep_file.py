@@ -145,7 +145,7 @@ def test_all_problems_of_a_file_at_once_in_the_order_of_lines() -> None:
         (BASE + "file: x\n", "s.yml:3: unknown key 'file' in a sweep"),
         (BASE + "grids: []\n", "s.yml:3: unknown key 'grids' in a sweep"),
         (BASE + "steps: {time: 3}\n", "s.yml:3: unknown key 'time' in steps; did you mean 'timed'?"),
-        (BASE + "steps: {timed: auto}\n", "s.yml:3: steps_timed: 'auto' is no whole number"),
+        (BASE + "steps: {timed: some}\n", "s.yml:3: steps_timed: 'some' is no whole number"),
         (BASE + "steps: {timed: 0}\n", "s.yml:3: steps_timed: 0 is not allowed"),
         ("name: x\nbase: {workload: replay, steps_timed: 3}\nsteps: {timed: 5}\n", "s.yml:2: base gives steps_timed"),
         (BASE + "zip:\n  - {workers: [1, 2], prefetch: [1]}\n", "s.yml:4: axes of a zip group have different numbers"),

@@ -59,7 +59,7 @@ class FakeNvml(types.ModuleType):
 
 def test_gpus_are_sampled_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
-    assert Gpus().sample() == [
+    assert Gpus(["0", "1"]).sample() == [
         {"util_percent": 40, "memory_bytes": 1000, "power_w": 250.5},
         {"util_percent": 41, "memory_bytes": 2000, "power_w": None},
     ]
@@ -69,7 +69,7 @@ def test_gpus_are_sampled_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_node_without_nvml_has_no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)  # the import fails
-    assert Gpus().sample() == []
+    assert Gpus(["0", "1"]).sample() == []
     facts = provenance.host_facts()
     assert (facts["gpus"], facts["gpu_model"]) == ([], None)
 
