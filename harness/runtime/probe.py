@@ -1,7 +1,7 @@
 """``python -m harness.runtime.probe WHAT …``: what ``harness doctor`` asks of an interpreter, a rank or a directory.
 
-Each call prints one line, ``harness-probe:`` and a JSON object, whatever else the libraries print; several ranks may
-share one output. Nothing but the asked-for module is imported, so that a broken one condemns nothing but itself.
+Each answer is one line, ``harness-probe:`` and a JSON object, whatever else the libraries print; several ranks may
+share one output. Nothing but the asked-for modules is imported, so that a broken one condemns nothing but itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def module(name: str) -> dict[str, Any]:
         text = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
         return {"module": name, "error": text}
     version = str(getattr(loaded, "__version__", "")) or None
-    return {"module": name, "version": version, "seconds": time.perf_counter() - start, **facts}
+    return {"module": name, "version": version, **facts, "seconds": time.perf_counter() - start}
 
 
 def _torch(torch: Any) -> dict[str, Any]:
@@ -73,12 +73,10 @@ def _tensorflow(tensorflow: Any) -> dict[str, Any]:
     return {"gpus": gpus, "cuda": build.get("cuda_version") if build.get("is_cuda_build") else None}
 
 
-def _horovod(_module: Any) -> dict[str, Any]:
-    """Which frameworks Horovod has libraries for, and what they were built with (as ``horovodrun --check-build``)."""
-    util = importlib.import_module("horovod.common.util")
-    frameworks = [name for name in ("tensorflow", "torch") if util.extension_available(name)]
-    features = [name for name in _FEATURES if getattr(util, f"{name}_built")()]
-    return {"frameworks": frameworks, "features": features}
+def _horovod(hvd: Any) -> dict[str, Any]:
+    """What Horovod was built with, as ``horovodrun --check-build`` has it; it is not started."""
+    features = [name for name in _FEATURES if getattr(hvd, f"{name}_built")()]
+    return {"version": importlib.import_module("horovod").__version__, "features": features}
 
 
 def _mpi4py(_module: Any) -> dict[str, Any]:
@@ -91,7 +89,8 @@ def _mpi4py(_module: Any) -> dict[str, Any]:
 _FACTS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "torch": _torch,
     "tensorflow": _tensorflow,
-    "horovod": _horovod,
+    "horovod.torch": _horovod,
+    "horovod.tensorflow": _horovod,
     "mpi4py": _mpi4py,
 }
 
@@ -124,34 +123,42 @@ def storage(path: str, existing: bool) -> dict[str, Any]:
     return {"path": path, "speed": probe(Path(path))}
 
 
-def answer(words: list[str]) -> dict[str, Any]:
-    """The answer to ``interpreter``, ``module NAME``, ``rank [--mpi]`` or ``storage DIRECTORY [--existing]``.
+def answers(words: list[str]) -> Iterator[dict[str, Any]]:
+    """Answers to ``interpreter``, ``module NAME…``, ``rank [--mpi]`` or ``storage DIRECTORY [--existing]``.
 
     Raises:
         UserError: for anything else.
     """
     options = {word for word in words if word.startswith("--")}
-    plain = [word for word in words if word not in options]
-    questions: dict[str, tuple[int, Callable[[], dict[str, Any]]]] = {
-        "interpreter": (1, interpreter),
-        "module": (2, lambda: module(plain[1])),
-        "rank": (1, lambda: rank("--mpi" in options)),
-        "storage": (2, lambda: storage(plain[1], "--existing" in options)),
-    }
-    what = plain[0] if plain else ""
-    if what not in questions or len(plain) != questions[what][0]:
-        raise UserError(f"probe {' '.join(words)!r}: {nearest(what, list(questions))}")
-    return questions[what][1]()
+    what, *names = [word for word in words if word not in options] or [""]
+    if what == "module" and names:
+        yield from map(module, names)
+    elif what == "interpreter" and not names:
+        yield interpreter()
+    elif what == "rank" and not names:
+        yield rank("--mpi" in options)
+    elif what == "storage" and len(names) == 1:
+        yield storage(names[0], "--existing" in options)
+    else:
+        raise UserError(f"probe {' '.join(words)!r}: {nearest(what, ['module', 'interpreter', 'rank', 'storage'])}")
 
 
 def main(words: list[str]) -> int:
+    """Print each answer as soon as it is there; exit code 1 if one is an error."""
+    failed = False
+
+    def say(facts: dict[str, Any]) -> None:
+        # one write, so that the lines of several ranks do not mix
+        os.write(sys.stdout.fileno(), answer_line(facts).encode())
+
     try:
-        facts = answer(words)
+        for facts in answers(words):
+            say(facts)
+            failed = failed or "error" in facts
     except (HarnessError, OSError, ImportError) as error:
-        facts = {"error": str(error)}
-    # one write, so that the lines of several ranks do not mix
-    os.write(sys.stdout.fileno(), answer_line(facts).encode())
-    return 1 if "error" in facts else 0
+        say({"error": str(error)})
+        failed = True
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
