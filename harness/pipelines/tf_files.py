@@ -16,8 +16,9 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from harness.catalog import split_dataset
+from harness.datasets import imagenet
 from harness.datasets.filesets import ImageFiles
-from harness.datasets.imagenet import ANNOTATIONS, DATA, annotation_of
 from harness.errors import UserError
 from harness.pipelines.interface import batch_form, option
 from harness.pipelines.tf_images import WHOLE, boxes_in_graph, boxes_in_python, crops, decode
@@ -26,7 +27,7 @@ from harness.pipelines.tf_stream import TfStream, finished, mapped, parallel_cal
 from harness.pipelines.trees import image_tree
 from harness.runtime.interfaces import RunContext
 
-_TO_ANNOTATION = (f"^{DATA}/", f"{ANNOTATIONS}/")
+_TO_ANNOTATION = (f"^{imagenet.DATA}/", f"{imagenet.ANNOTATIONS}/")
 _TO_XML = (r"\.JPEG$", ".xml")
 SHUFFLE_BUFFER = 200_000
 PREFETCH = 8
@@ -92,7 +93,7 @@ class Loading:
         files, root = self.files.files, self.files.root
         if not self._has_boxes():
             return np.zeros(len(files), bool)
-        wanted = [annotation_of(file) for file in files]
+        wanted = [imagenet.annotation_of(file) for file in files]
         present: set[str] = set()
         for folder in {file.rpartition("/")[0] for file in wanted}:
             if (root / folder).is_dir():
@@ -100,8 +101,9 @@ class Loading:
         return np.array([file in present for file in wanted], bool)
 
     def _has_boxes(self) -> bool:
-        native: bool = self.context.axes.encoding == "native" and self.context.axes.dataset.endswith("imagenet")
-        return native and option(self.context.axes, "boxes") != "ignore"
+        axes = self.context.axes
+        annotated = axes.encoding == "native" and split_dataset(axes.dataset)[1] == imagenet.FORMAT
+        return annotated and option(axes, "boxes") != "ignore"
 
     def _path(self, file: Any) -> Any:
         return tf.strings.join([f"{self.files.root}/".encode(errors="surrogateescape"), file])

@@ -65,7 +65,10 @@ def boxes_in_python(root: Path) -> Callable[[Any], Any]:
 
 
 def random_view(images: Any) -> Any:
-    """Each of uint8 ``(k, h, w, c)`` cropped to 7/8 of its sides somewhere, resized back, half of them mirrored."""
+    """Each of uint8 ``(k, h, w, c)`` cropped to 7/8 of its sides somewhere, resized back, half of them mirrored.
+
+    Which crop an image gets depends on the order in which parallel calls draw, so it differs from run to run.
+    """
     count = tf.shape(images)[0]
     shape = images.shape[1:]
     corner = tf.random.uniform((count, 2), 0, 1 - CROP_SHARE)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from harness.errors import UserError
@@ -86,7 +87,7 @@ class TfStream:
                 self._threads = sorted(_threads() - before)
             self._taken += 1
             self._report()
-            yield Batch((images, labels), int(tf.reduce_sum(fresh[0])) if fresh else size, size)
+            yield Batch((images, labels), int(np.sum(fresh[0].numpy())) if fresh else size, size)
 
     def _next(self) -> Any:
         try:

@@ -21,6 +21,7 @@ from harness.datasets.make import make
 from harness.datasets.manifest import Request
 from harness.errors import UserError
 from harness.pipelines.stream import load_stream
+from harness.runtime import storage
 
 pytestmark = [pytest.mark.framework, pytest.mark.timeout(120)]
 BATCH = 5
@@ -252,3 +253,12 @@ def test_one_batch_for_ever(opened, maker, workload, dataset, dtype, label_shape
     assert (images.dtype, tuple(labels.shape), first.samples) == (dtype, label_shape, BATCH)
     assert [fields["origin"] for kind, fields in maker.notes if kind == "data"] == ["none"]
     assert (pipeline.occupancy(), pipeline.worker_cpus()) == (None, None)
+
+
+def test_a_made_up_batch_needs_no_data(maker):
+    made_up, read = (
+        maker.context("lenet_mnist", "tensorflow", pipeline=pipeline).spec for pipeline in ("synthetic", "tf_memory")
+    )
+    assert storage.data_path(made_up, {}) is None
+    with pytest.raises(UserError, match="no directory /nowhere"):
+        storage.data_path(read, {})

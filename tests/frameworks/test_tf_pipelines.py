@@ -242,12 +242,17 @@ def test_corrupt_files_are_skipped_named_and_counted(opened, maker, damaged, wor
     assert summary["skipped"] >= 4
 
 
-def test_a_set_without_any_image_is_an_error_not_a_hang(opened, tree, tmp_path):
-    shutil.copytree(tree, tmp_path / "set")
+@pytest.mark.parametrize("name", ["tf_files", *RECORDS])
+def test_a_set_without_any_image_is_an_error_not_a_hang(opened, tree, tmp_path, name):
+    path, encoding = tmp_path / "set", "native"
+    shutil.copytree(tree, path)
     for file in imagenet.read(tree).train.files:
-        (tmp_path / "set" / file).write_bytes(b"nothing")
+        (path / file).write_bytes(b"nothing")
+    if name in RECORDS:
+        path, encoding = tmp_path / "records", "tfrecord"
+        convert(tmp_path / "set", path, Settings("tfrecord", shard_samples=3))
     with pytest.raises(UserError, match=f"none of {FILES} images in a row"):
-        take(opened("tf_files", tmp_path / "set", options={"corrupt": "skip"}), 1)
+        take(opened(name, path, encoding=encoding, options={"corrupt": "skip"}), 1)
 
 
 @pytest.fixture
