@@ -78,6 +78,24 @@ def render_template(name: str, values: dict[str, Any], project_root: Path) -> st
         raise UserError(f"{where}: {error.message}; names that a job body may use stand in {BODY_TEMPLATE}") from None
 
 
+def render_environment(cluster: Cluster, project_root: Path) -> str:
+    """The lines with which a job body sets up modules, conda, PATH and variables; they call ``fail MESSAGE``.
+
+    Raises:
+        UserError: for a missing or bad template, or a checkout whose path PYTHONPATH cannot hold.
+    """
+    name, templates = cluster.body_template or BODY_TEMPLATE, _templates(project_root)
+    try:
+        context = templates.get_template(name).new_context(_environment(cluster, checkout()))
+        if name != BODY_TEMPLATE:
+            # a site's own body extends ours: its block may be missing, or call super()
+            block = templates.get_template(BODY_TEMPLATE).blocks["environment"]
+            context.blocks.setdefault("environment", []).append(block)
+        return "".join(context.blocks["environment"][0](context))
+    except jinja2.TemplateError as error:
+        raise UserError(f"body template {name!r}: {error}") from None
+
+
 _CODES = {"claimed_code": CLAIMED_CODE, "unwritable_code": UNWRITABLE_CODE, "stage_streams": STAGE_STREAMS}
 
 
