@@ -5,8 +5,9 @@
     python benchmarks/bench_decode.py DIRECTORY --loaders 1,2,4,7 [--side 224]
 
 The first prints CPU milliseconds of one core per image and images/s per core, the best of the repeats; other load on
-the machine hardly enters CPU time. The second prints images/s by the clock of the pipelines torch_files (processes) and
-torch_fast (threads), for each number of workers, after the workers' start; run it on an idle machine.
+the machine hardly enters CPU time. The second prints, for the pipelines torch_files (processes) and torch_fast
+(threads) and each number of workers, images/s by the clock, which wants an idle machine, and the CPU milliseconds of
+all threads and processes per image, from start to end; up to two batches that a worker has left over count in them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import io
 import itertools
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -122,28 +124,31 @@ def cpu_seconds(way: Way, contents: list[bytes], side: int) -> float:
 
 
 def compare_loaders(options: argparse.Namespace) -> None:
-    print(f"to {options.side} × {options.side}, batches of 32; images/s by the clock")
-    print(f"{'workers':>8} {'torch_files':>12} {'torch_fast':>12}")
-    for workers in map(int, options.loaders.split(",")):
-        rates = [
-            max(rate(name, workers, options) for _ in range(options.repeats)) for name in ("torch_files", "torch_fast")
-        ]
-        print(f"{workers:8} {rates[0]:12.0f} {rates[1]:12.0f}", flush=True)
+    print(f"to {options.side} × {options.side}, batches of 32")
+    print(f"{'pipeline':12} {'workers':>8} {'images/s':>10} {'CPU ms/image':>13}")
+    for workers, name in itertools.product(map(int, options.loaders.split(",")), ("torch_files", "torch_fast")):
+        rates, costs = zip(*(run_loader(name, workers, options) for _ in range(options.repeats)), strict=True)
+        print(f"{name:12} {workers:8} {max(rates):10.0f} {1e3 * min(costs):13.2f}", flush=True)
 
 
-def rate(name: str, workers: int, options: argparse.Namespace) -> float:
-    """Images/s of a pipeline over as many batches as hold ``images``, once its buffer has been emptied."""
+def run_loader(name: str, workers: int, options: argparse.Namespace) -> tuple[float, float]:
+    """Images/s over as many batches as hold ``images``, once the buffer has been emptied; CPU seconds per image."""
+    cpu_s = cpu_of_all_seconds()
     pipeline = catalog.load(catalog.PIPELINES[name].frameworks["torch"])(context(name, workers, options))
     batches = pipeline.batches()
-    drained = 2 * max(workers, 1) + 1
-    for _ in itertools.islice(batches, drained):
-        pass
-    begin, images = time.perf_counter(), 0
+    drained = sum(batch.samples for batch in itertools.islice(batches, 2 * workers + 1))
+    begin_s, images = time.perf_counter(), 0
     while images < options.images:
         images += next(batches).samples
-    elapsed = time.perf_counter() - begin
+    elapsed_s = time.perf_counter() - begin_s
     pipeline.close()
-    return images / elapsed
+    return images / elapsed_s, (cpu_of_all_seconds() - cpu_s) / (drained + images)
+
+
+def cpu_of_all_seconds() -> float:
+    """CPU time of this process and of its children that have ended."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def context(name: str, workers: int, options: argparse.Namespace) -> RunContext:
@@ -154,6 +159,7 @@ def context(name: str, workers: int, options: argparse.Namespace) -> RunContext:
         pipeline=name,
         batch_size=32,
         workers=workers,
+        prefetch=1,
         options={"image_size": options.side, "corrupt": "skip"},
     )
     place = Placement(
