@@ -32,6 +32,8 @@ CODES: dict[str, tuple[str, str]] = {
     "data_origin": ("warning", "the data are not those that the sweep names"),
     "corrupt_image": ("warning", "an image could not be decoded and was left out"),
     "corrupt_images": ("warning", "images that could not be decoded were left out"),
+    "resized_again": ("warning", "prepared images had another size and were resized in every epoch"),
+    "few_shards": ("warning", "there were fewer shards than readers, so that their epochs overlapped"),
     "rank_imbalance": ("warning", "one rank is slower than the others"),
     "pipeline_bound": ("info", "training waits for data"),
     "cache_not_as_wanted": ("warning", "the page cache was not in the wanted state"),
