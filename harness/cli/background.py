@@ -17,6 +17,7 @@ from harness.jobs import shell
 from harness.jobs.drive import missing_tasks
 from harness.jobs.ledger import read_statuses
 from harness.jobs.lock import read_holder
+from harness.jobs.provenance import outdated
 from harness.layout import CampaignLayout
 
 LOG_NAME = "harness.log"
@@ -31,7 +32,8 @@ def run_in_background(choice: SweepChoice, wishes: Wishes, console: Console) -> 
     """
     campaign, cluster = choice.plan()
     layout = choice.layout(campaign)
-    missing = missing_tasks(campaign.tasks, read_statuses(layout.ledger), wishes.fresh)
+    statuses = read_statuses(layout.ledger)
+    missing = missing_tasks(campaign.tasks, statuses, wishes.fresh, outdated(campaign, layout, statuses))
     preflight.check(cluster, [campaign.points[point_id] for point_id in dict.fromkeys(t.point_id for t in missing)])
     show_refusals(campaign, console)
     if missing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -18,6 +18,7 @@ from harness.cli.progress import RunProgress, clock_text
 from harness.jobs.drive import Driver, Stop, missing_tasks
 from harness.jobs.ledger import read_statuses
 from harness.jobs.modes import How, plan_batches
+from harness.jobs.provenance import outdated
 from harness.jobs.session import for_concurrency, opened
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign, Task
@@ -54,7 +55,8 @@ def run_sweep(choice: SweepChoice, wishes: Wishes, console: Console) -> Outcome:
     planned, cluster = choice.plan()
     cluster = for_concurrency(cluster, wishes.how.jobs)
     layout = choice.layout(planned)
-    missing = missing_tasks(planned.tasks, read_statuses(layout.ledger), wishes.fresh)
+    statuses = read_statuses(layout.ledger)
+    missing = missing_tasks(planned.tasks, statuses, wishes.fresh, outdated(planned, layout, statuses))
     preflight.check(cluster, [planned.points[point_id] for point_id in dict.fromkeys(t.point_id for t in missing)])
     show_refusals(planned, console)
     relay, stop = Relay(), Stop()
@@ -62,7 +64,9 @@ def run_sweep(choice: SweepChoice, wishes: Wishes, console: Console) -> Outcome:
         orderly(stop),
         opened(layout, choice.project_root, relay, (planned, cluster), wishes.how, wishes.retries, stop) as driver,
     ):
-        missing = missing_tasks(planned.tasks, driver.ledger.statuses, wishes.fresh)
+        old = outdated(driver.workshop.campaign, layout, driver.ledger.statuses)
+        missing = missing_tasks(planned.tasks, driver.ledger.statuses, wishes.fresh, old)
+        show_outdated(old, console)
         console.print(announce(driver, planned.tasks, missing), soft_wrap=True)
         announce_jobs(driver, missing, wishes.how, console)
         return drive(driver, planned.tasks, missing, relay, console, wishes.follow)
@@ -143,6 +147,12 @@ def _cost(driver: Driver, missing: Sequence[Task]) -> str:
 def _lasted_s(layout: CampaignLayout, key: AttemptKey) -> float | None:
     record = read_exit(layout.attempt(*key).exit)
     return record.ended_unix_s - record.started_unix_s if record else None
+
+
+def show_outdated(outdated: Mapping[AttemptKey, Sequence[str]], console: Console) -> None:
+    """Which successes no longer stand for what is planned, and why."""
+    for fields, count in Counter(", ".join(fields) for fields in outdated.values()).most_common():
+        console.print(f"[yellow]outdated[/]  {count} runs: {escape(fields)} changed since", soft_wrap=True)
 
 
 def show_refusals(campaign: Campaign, console: Console) -> None:

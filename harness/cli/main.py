@@ -21,10 +21,12 @@ VERBS = {
     "wait": ("harness.cli.wait:wait", "Wait until a campaign's jobs have ended."),
     "cancel": ("harness.cli.cancel:cancel", "Cancel a campaign's jobs."),
     "retry": ("harness.cli.retry:retry", "Submit new attempts of failed, lost or timed-out jobs."),
+    "resume": ("harness.cli.resume:resume", "Submit what a campaign lacks and follow it to its end."),
     "data": ("harness.cli.data:data", "Make, verify and describe data sets."),
     "collect": ("harness.cli.collect:collect", "Derive the table of runs from a campaign's evidence."),
     "table": ("harness.cli.table:table", "Print a campaign's table."),
     "plot": ("harness.cli.plot:plot", "Draw every figure that a campaign's data support."),
+    "report": ("harness.cli.report:report", "Write a campaign's report: one HTML file that opens offline."),
     "check": ("harness.cli.check:check", "List findings: what makes a campaign's numbers doubtful, and what to do."),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from harness.cli.outcome import Outcome, deciding
 from harness.errors import UserError, nearest
 from harness.jobs.campaign import load_campaign, read_cluster
 from harness.jobs.causes import NEXT_STEPS, cause_of
-from harness.jobs.drive import Statuses, Stop, attempts_of
+from harness.jobs.drive import Statuses, Stop, attempts_of, missing_tasks
 from harness.jobs.session import for_concurrency, opened
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign, Task
@@ -44,16 +44,27 @@ class Which:
 def retry_campaign(layout: CampaignLayout, which: Which, wishes: Wishes, console: Console) -> Outcome:
     """Submit a new attempt of each task whose deciding attempt is among those meant."""
     which.check()
+    return _submit_again(layout, wishes, console, lambda campaign, statuses: tasks_in(campaign, statuses, which))
+
+
+def resume_campaign(layout: CampaignLayout, wishes: Wishes, console: Console) -> Outcome:
+    """Submit every task of a stored campaign that has neither a success nor a job under way."""
+    return _submit_again(layout, wishes, console, lambda campaign, statuses: missing_tasks(campaign.tasks, statuses))
+
+
+def _submit_again(
+    layout: CampaignLayout, wishes: Wishes, console: Console, choose: Callable[[Campaign, Statuses], list[Task]]
+) -> Outcome:
     campaign = load_campaign(layout)
     cluster = for_concurrency(read_cluster(layout.cluster), wishes.how.jobs)
     relay, stop, planned = Relay(), Stop(), (campaign, cluster)
     root = project_root(Path.cwd())
     with orderly(stop), opened(layout, root, relay, planned, wishes.how, wishes.retries, stop) as driver:
-        tasks = tasks_in(campaign, driver.ledger.statuses, which)
+        tasks = choose(campaign, driver.ledger.statuses)
         preflight.check(cluster, [campaign.points[point_id] for point_id in dict.fromkeys(t.point_id for t in tasks)])
         console.print(announce(driver, campaign.tasks, tasks), soft_wrap=True)
-        if tasks:
-            console.print(f"again: {_causes(tasks, driver.ledger.statuses)}", markup=False, soft_wrap=True)
+        if causes := _causes(tasks, driver.ledger.statuses):
+            console.print(f"again: {causes}", markup=False, soft_wrap=True)
         announce_jobs(driver, tasks, wishes.how, console)
         return drive(driver, tasks, tasks, relay, console, wishes.follow or driver.site.is_local)
 
@@ -73,5 +84,6 @@ def tasks_in(campaign: Campaign, statuses: Statuses, which: Which) -> list[Task]
 
 def _causes(tasks: Collection[Task], statuses: Statuses) -> str:
     """Why these tasks need another attempt: ``2 walltime, 1 node failure``."""
-    counts = Counter(cause_of(deciding(tries)[1]) for tries in attempts_of(tasks, statuses).values())
+    tried = [tries for tries in attempts_of(tasks, statuses).values() if tries]
+    counts = Counter(cause for tries in tried if (cause := cause_of(deciding(tries)[1])))
     return ", ".join(f"{count} {cause.replace('_', ' ')}" for cause, count in counts.most_common())

@@ -41,9 +41,12 @@ def attempts_of(tasks: Iterable[Task], statuses: Statuses) -> dict[Task, list[tu
     return found
 
 
-def missing_tasks(tasks: Sequence[Task], statuses: Statuses, fresh: bool = False) -> list[Task]:
-    """Tasks without a successful or living attempt, in run order; ``fresh`` counts no success."""
-    attempts = attempts_of(tasks, statuses)
+def missing_tasks(
+    tasks: Sequence[Task], statuses: Statuses, fresh: bool = False, outdated: Collection[AttemptKey] = ()
+) -> list[Task]:
+    """Tasks without a successful or living attempt, in run order; ``fresh`` counts no success, and those ``outdated``
+    do not count."""
+    attempts = attempts_of(tasks, {key: status for key, status in statuses.items() if key not in outdated})
     return [task for task in tasks if not any(_counts(status, fresh) for _, status in attempts[task])]
 
 
@@ -103,6 +106,7 @@ class Driver:
         self.watcher.revisit_lost()
         self.watcher.settle_unanswered()
         self.look()
+        self._again.clear()  # what is missing is for the caller to say
 
     def adopt_strays(self) -> None:
         """Attempt directories that the ledger does not know (it was lost, or we died before the intent)."""

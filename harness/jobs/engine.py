@@ -135,8 +135,10 @@ def cancel(registry: Registry, job_id: str) -> None:
         stop_unsupervised(job, state, "cancel")
 
 
-def _print(records: Iterable[dict[str, Any] | None]) -> None:
-    print(json.dumps([record for record in records if record is not None]))
+def as_text(registry: Registry, job_ids: Iterable[str]) -> str:
+    """The answer to ``status`` and ``find``."""
+    records = (describe(registry, job_id) for job_id in job_ids)
+    return json.dumps([record for record in records if record is not None])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -162,9 +164,9 @@ def _dispatch(registry: Registry, options: argparse.Namespace) -> None:
     if options.verb == "submit":
         print(submit(registry, options.script, options.name))
     elif options.verb == "status":
-        _print(describe(registry, job_id) for job_id in options.ids)
+        print(as_text(registry, options.ids))
     elif options.verb == "find":
-        _print(describe(registry, job.id) for job in registry.all())
+        print(as_text(registry, (job.id for job in registry.all())))
     elif options.verb == "cancel":
         for job_id in options.ids:
             cancel(registry, job_id)

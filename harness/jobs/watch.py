@@ -54,7 +54,7 @@ class Pace:
 
 
 #: The local engine reports a job's end after its evidence lies on the same machine's file system.
-LOCAL_PACE = Pace(tick_s=0.2, ask_first_s=2.0, ask_most_s=15.0, grace_s=0.0)
+LOCAL_PACE = Pace(tick_s=0.2, ask_first_s=1.0, ask_most_s=2.0, grace_s=0.0)
 #: NFS clients may hide a new file for as long as a minute (acdirmax, nfs(5)).
 SHARED_PACE = Pace(tick_s=2.0, ask_first_s=5.0, ask_most_s=60.0, grace_s=90.0)
 

@@ -99,6 +99,19 @@ def test_what_a_stopped_pack_did_not_begin_is_submitted_again_and_has_not_failed
     assert sorted(world.scheduler.executed.values()) == [1] * 6
 
 
+def test_a_pack_that_was_stopped_while_nobody_looked_is_completed_once(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "pack")
+    stopped = is_attempt(world, 2)
+    world.scheduler.fate = lambda name: "timeout" if stopped(name) else "ok"
+    world.session(submit_missing)
+    world.clock.sleep(1)
+    for _ in range(5):
+        world.clock.sleep(100)
+    ledger = world.session(run_missing)
+    assert states(ledger) == {"SUCCEEDED": 6, "TIMED_OUT": 1, "LOST": 3}
+    assert sorted(world.scheduler.executed.values()) == [1, 1, 1, 1, 1, 2]
+
+
 def test_a_forgotten_pack_loses_the_run_it_was_in_and_repeats_the_others(tmp_path: Path) -> None:
     world = world_of(tmp_path, "pack")
     vanishes = is_attempt(world, 3)
