@@ -62,13 +62,14 @@ def measure(ranks: Sequence[Steps], warmup: int | None, timed: int) -> Measureme
     window = steady.find_steady(slow_all, occupancy, floor, taken)
     begin = window.begin
     slow = durations[int(np.argmax(durations[:, begin:].sum(axis=1)))]
-    estimate = stats.within_run(fresh[begin:], slow[begin:])
+    whole = slice(*_whole_batches(fresh, begin))
+    estimate = stats.within_run(fresh[whole], slow[whole])
     gaps = int(np.sum(np.diff(ranks[0].step) != 1))
     numbers = {
         "images_per_s": estimate.value,
         "images_per_s_low": estimate.low if estimate.known else _NAN,
         "images_per_s_high": estimate.high if estimate.known else _NAN,
-        "consumed_per_s": stats.rate(consumed[begin:], slow[begin:]),
+        "consumed_per_s": stats.rate(consumed[whole], slow[whole]),
         "transient_images_per_s": stats.rate(fresh[window.warmup : begin], slow[window.warmup : begin]),
         "all_images_per_s": stats.rate(fresh[1:], slow[1:]),
         "mean_of_step_rates": _mean_of_rates(fresh[1:], slow[1:]),
@@ -78,9 +79,19 @@ def measure(ranks: Sequence[Steps], warmup: int | None, timed: int) -> Measureme
         "steps_steady": float(len(fresh) - begin),
         "first_step_s": float(slow_all[0]),
     }
-    numbers |= _step_times(slow[begin:]) | _shares(ranks, durations, begin) | _buffer(occupancy, fresh, begin)
+    numbers |= _step_times(slow[begin:]) | _shares(ranks, durations, whole) | _buffer(occupancy, fresh, begin)
     step = np.append(ranks[0].step, ranks[0].step[-1] + 1)
     return Measurement(numbers, window, estimate, int(step[window.warmup]), int(step[begin]), gaps)
+
+
+def _whole_batches(fresh: Floats, begin: int) -> tuple[int, int]:
+    """The window's steps from the first that takes a batch to the last before one: no batch counts in part.
+
+    Where a batch serves several steps (``batch_interval``), a window that cuts one would be off by up to a batch.
+    """
+    taking = begin + np.flatnonzero(fresh[begin:] > 0)
+    every = len(taking) < 2 or len(taking) == len(fresh) - begin
+    return (begin, len(fresh)) if every else (int(taking[0]), int(taking[-1]))
 
 
 def _mean_of_rates(images: Floats, durations_s: Floats) -> float:
@@ -107,12 +118,13 @@ def _step_times(durations_s: Floats) -> dict[str, float]:
     }
 
 
-def _shares(ranks: Sequence[Steps], durations: Floats, begin: int) -> dict[str, float]:
-    elapsed_s = float(durations[:, begin:].sum())
+def _shares(ranks: Sequence[Steps], durations: Floats, window: slice) -> dict[str, float]:
+    elapsed_s = float(durations[:, window].sum())
     if elapsed_s <= 0:
         return {}
-    sums = {part: np.array([rank[f"{part}_s"][begin:].sum() for rank in ranks]) for part in _PARTS}
+    sums = {part: np.array([rank[f"{part}_s"][window].sum() for rank in ranks]) for part in _PARTS}
     shares = {f"{part}_share": float(values.sum()) / elapsed_s for part, values in sums.items()}
+    shares["au_percent"] = 100 * (shares["compute_share"] + shares["exchange_share"])
     own = sums["copy"] + sums["compute"]
     if len(ranks) > 1 and own.mean() > 0:
         shares["rank_imbalance"] = float(own.max() / own.mean() - 1)

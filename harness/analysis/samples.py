@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,44 +10,64 @@ import numpy as np
 from harness.analysis.evidence import RunEvidence
 from harness.analysis.measure import Measurement
 
+Sample = Mapping[str, Any]
+
 
 def utilisation(run: RunEvidence, measured: Measurement, images_per_s: float | None) -> dict[str, float]:
-    """Cells of CPU, memory and GPU use; CPU and GPU within the steady window, memory over the whole run."""
+    """Cells of CPU, memory, disk, network and GPU use in the steady window; memory over the whole run.
+
+    Samples and steps are matched on the monotonic clock that a node's processes share, so that a corrected wall clock
+    moves nothing.
+    """
     cells: dict[str, float] = {}
     everything = [sample for node in run.samples.values() for sample in node]
     if rss := [float(s["rss_bytes"]) for s in everything if _is_number(s.get("rss_bytes"))]:
         cells["rss_max_bytes"] = max(rss)
-    window = _window_unix_s(run, measured)
-    if window is None:
-        return cells
-    inside = {
-        node: [s for s in samples if window[0] <= float(s.get("unix_s", -math.inf)) <= window[1]]
-        for node, samples in run.samples.items()
-    }
-    cells |= _cpu(run, inside)
-    gpu_lists = {node: [s["gpu"] for s in samples if s.get("gpu")] for node, samples in inside.items()}
-    utils = [
-        g["util_percent"]
-        for lists in gpu_lists.values()
-        for gpus in lists
-        for g in gpus
-        if _is_number(g.get("util_percent"))
-    ]
-    if utils:
-        cells["gpu_util_percent"] = float(np.mean(utils))
-    power_w = [
-        float(np.mean([sum(g.get("power_w") or 0.0 for g in gpus) for gpus in lists]))
-        for lists in gpu_lists.values()
-        if lists
-    ]
-    if sum(power_w) > 0:
-        cells["gpu_power_w"] = sum(power_w)
-        if images_per_s:
-            cells["images_per_joule"] = images_per_s / sum(power_w)
+    inside = {node: _inside(samples, _window_s(run, node, measured)) for node, samples in run.samples.items()}
+    cells |= _cpu(run, inside) | _counters(inside)
+    cells |= _gpu([[s["gpu"] for s in samples if s.get("gpu")] for samples in inside.values()])
+    if images_per_s and cells.get("gpu_power_w"):
+        cells["images_per_joule"] = images_per_s / cells["gpu_power_w"]
     return cells
 
 
-def _cpu(run: RunEvidence, inside: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, float]:
+def _inside(samples: Iterable[Sample], window: tuple[float, float] | None) -> list[Sample]:
+    if window is None:
+        return []
+    return [s for s in samples if _is_number(s.get("t_s")) and window[0] <= float(s["t_s"]) <= window[1]]
+
+
+def _gpu(nodes: Sequence[Sequence[Sequence[Mapping[str, Any]]]]) -> dict[str, float]:
+    """From the GPUs of each sample of each node."""
+    utils = [g["util_percent"] for lists in nodes for gpus in lists for g in gpus if _is_number(g.get("util_percent"))]
+    power_w = [
+        float(np.mean([sum(g.get("power_w") or 0.0 for g in gpus) for gpus in lists])) for lists in nodes if lists
+    ]
+    cells = (
+        {"gpu_util_percent": float(np.mean(utils)), "gpu_idle_share": 1 - float(np.mean(utils)) / 100} if utils else {}
+    )
+    return cells | ({"gpu_power_w": sum(power_w)} if sum(power_w) > 0 else {})
+
+
+_COUNTERS = {
+    "cpu_energy_j": "cpu_power_w",
+    "disk_read_bytes": "disk_read_per_s",
+    "net_recv_bytes": "net_recv_per_s",
+}
+
+
+def _counters(inside: Mapping[str, Sequence[Sample]]) -> dict[str, float]:
+    """Rates of what is counted since sampling began, added over the nodes; of a node from its first to last sample."""
+    cells: dict[str, float] = {}
+    for counter, cell in _COUNTERS.items():
+        for samples in inside.values():
+            known = [s for s in samples if _is_number(s.get(counter))]
+            if len(known) > 1 and (span_s := known[-1]["t_s"] - known[0]["t_s"]) > 0:
+                cells[cell] = cells.get(cell, 0.0) + (known[-1][counter] - known[0][counter]) / span_s
+    return cells
+
+
+def _cpu(run: RunEvidence, inside: Mapping[str, Iterable[Sample]]) -> dict[str, float]:
     """Mean over the CPUs that ranks may use; all CPUs of the node where that is not on record."""
     shares: list[float] = []
     for node, samples in inside.items():
@@ -64,14 +83,16 @@ def _cpu(run: RunEvidence, inside: Mapping[str, Iterable[Mapping[str, Any]]]) ->
     return {"cpu_percent_mean": float(np.mean(shares))} if shares else {}
 
 
-def _window_unix_s(run: RunEvidence, measured: Measurement) -> tuple[float, float] | None:
-    """Wall-clock begin and end of the steady window on rank 0, or None where they are not on record."""
-    rank = run.ranks[0]
-    start: Any = rank.first("run_start").get("unix_s")
-    inside = rank.steps.step >= measured.steady_step
-    if not _is_number(start) or not inside.any():
+def _window_s(run: RunEvidence, node: str, measured: Measurement) -> tuple[float, float] | None:
+    """Begin and end of the steady window on the clock of the node's first rank, which its samples share."""
+    of_node = [rank for rank in run.ranks if rank.first("run_start").get("node") == node]
+    first = min(of_node, key=lambda rank: int(rank.first("run_start").get("local_rank", 0)), default=None)
+    if first is None:
         return None
-    return float(start) + float(rank.steps["begin_s"][inside][0]), float(start) + float(rank.steps["end_s"][-1])
+    inside = first.steps.step >= measured.steady_step
+    if not inside.any():
+        return None
+    return float(first.steps["begin_s"][inside][0]), float(first.steps["end_s"][-1])
 
 
 def _is_number(value: Any) -> bool:
