@@ -130,7 +130,7 @@ PIPELINES = {
                 "corrupt": CORRUPT,
                 "queue_capacity": Option(int, 100_000, "samples that the queue holds"),
                 "enqueue_samples": Option(int, 32, "samples that a thread reads and enqueues at a time"),
-                "fill_s": Option(float, 0.0, "seconds that the queue fills before the first batch is taken"),
+                "fill_s": Option(float, 0.0, "seconds that the queue fills before the first step"),
             },
         ),
         PipelineSpec(

@@ -27,7 +27,7 @@ _JOIN_S = 5.0
 
 
 def build(context: RunContext) -> QueuePipeline:
-    """The pipeline of one rank.
+    """The pipeline of one rank, its queue filling for ``fill_s`` seconds before this returns.
 
     Raises:
         UserError: no such data, or a queue that cannot hold a batch.
@@ -37,7 +37,9 @@ def build(context: RunContext) -> QueuePipeline:
     if capacity < batch + chunk:
         raise UserError(f"queue_capacity {capacity}: too little for a batch of {batch} and one enqueuing of {chunk}")
     source = ArraySource(context) if axes.encoding == "native" else RecordSource(context)
-    return QueuePipeline(context, source)
+    pipeline = QueuePipeline(context, source)
+    pipeline.fill()
+    return pipeline
 
 
 class QueuePipeline:
@@ -59,11 +61,14 @@ class QueuePipeline:
             self._queue = tf.queue.FIFOQueue(option(axes, "queue_capacity"), [tf.float32, tf.int64], [shape, ()])
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(axes.workers)]
 
-    def batches(self) -> Iterator[Batch]:
+    def fill(self) -> None:
+        """Start the threads, and let them fill the queue as long as the point says."""
         for thread in self._threads:
             thread.start()
-        if fill_s := option(self._context.axes, "fill_s"):
+        if self._threads and (fill_s := option(self._context.axes, "fill_s")):
             self._context.clock.sleep(fill_s)
+
+    def batches(self) -> Iterator[Batch]:
         index = 0
         while True:
             yield Batch(self._dequeue(), self._batches.fresh(index), self._batch_size)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -111,7 +111,7 @@ def wait_for(condition):
     for _ in range(1000):
         if condition():
             return
-        time.sleep(0.01)
+        threading.Event().wait(0.01)
     pytest.fail("it did not come about within 10 s")
 
 
@@ -125,20 +125,15 @@ def test_the_queue_fills_to_its_capacity(opened, digits):
     assert int(pipeline._queue.size()) == 42
 
 
-def test_the_pause_lets_the_queue_fill(opened, digits, monkeypatch):
-    pipeline = opened(
-        "tf_queue", digits, workers=1, options={"queue_capacity": 37, "enqueue_samples": 1, "fill_s": 2.5}
-    )
+def test_the_queue_fills_before_the_first_step(opened, digits, monkeypatch):
     pauses = []
-
-    def pause(seconds):
-        pauses.append(seconds)
-        wait_for(lambda: int(pipeline._queue.size()) == 37)
-
-    monkeypatch.setattr(pipeline._context.clock, "sleep", pause)
-    next(pipeline.batches())
+    monkeypatch.setattr("time.sleep", pauses.append)
+    options = {"queue_capacity": 37, "enqueue_samples": 1, "fill_s": 2.5}
+    pipeline = opened("tf_queue", digits, workers=1, options=options)
     assert pauses == [2.5]
-    assert pipeline.worker_cpus()
+    wait_for(lambda: int(pipeline._queue.size()) == 37)
+    assert pipeline.occupancy() == 7
+    assert pipeline.worker_cpus() == sorted(os.sched_getaffinity(0))
 
 
 def test_a_queue_too_small_for_a_batch(opened, digits):
