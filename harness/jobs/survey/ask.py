@@ -1,0 +1,45 @@
+"""The questions themselves: a scheduler's commands run, their answers parsed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+
+from harness.errors import HarnessError
+from harness.jobs.schedulers.interface import Answer
+from harness.jobs.survey import pbs, slurm
+from harness.jobs.survey.facts import COMMANDS, Batch, SiteFacts
+
+Runner = Callable[[Sequence[str]], Answer]
+
+
+class NoAnswer(HarnessError):
+    """A scheduler's command failed, with what it said."""
+
+
+def recognise(which: Callable[[str], str | None] = shutil.which) -> Batch | None:
+    """The batch system whose commands are in PATH; of PBS and Torque, ``pbs``: only the server can tell which."""
+    families: tuple[Batch, ...] = ("slurm", "pbs")
+    return next((name for name in families if all(which(command) for command in COMMANDS[name])), None)
+
+
+def ask(scheduler: Batch, run: Runner) -> SiteFacts:
+    """All that the scheduler tells of its site; for pbs and torque the answer says which of the two it is.
+
+    Raises:
+        NoAnswer: the server could not be asked.
+    """
+    if scheduler == "slurm":
+        return slurm.site(*(_text(run, argv) for argv in (slurm.NODES, slurm.PARTITIONS, slurm.CONFIG)))
+    server, queues = (_text(run, argv) for argv in (pbs.SERVER, pbs.QUEUES))
+    nodes = run(pbs.NODES)  # some sites keep pbsnodes from their users
+    return pbs.site(server, queues, nodes.stdout if nodes.returncode == 0 else "")
+
+
+def _text(run: Runner, argv: Sequence[str]) -> str:
+    answer = run(argv)
+    if answer.returncode != 0:
+        said = answer.stderr.strip().partition("\n")[0] or answer.stdout.strip().partition("\n")[0]
+        outcome = "did not answer in time" if answer.returncode is None else f"returned {answer.returncode}"
+        raise NoAnswer(f"{' '.join(argv)} {outcome}" + (f": {said}" if said else ""))
+    return answer.stdout
