@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.cli.options import SweepChoice, sweep_options
 
 if TYPE_CHECKING:
-    from harness.layout import AttemptLayout
+    from harness.jobs.submission import Submission
     from harness.model.campaign import Campaign
     from harness.model.cluster import Cluster
 
@@ -18,6 +18,7 @@ EPILOG = """\b
 Examples:
   harness render configs/sweeps/quickstart.yml -o /tmp/look
   harness render configs/sweeps/nus_cpu_cores.yml --cluster nus-volta --only "cpu_cores == 10" -o results/by-hand
+  harness render configs/sweeps/nus_cpu_cores.yml --cluster nus-volta --mode array -o results/by-hand
   harness render --examples
 \b
 Exit codes: 0 all scripts written, 2 bad input, no point can run, or DIR holds a campaign already.
@@ -51,6 +52,13 @@ def write_shipped_examples(context: click.Context, _option: click.Parameter, wan
     help="New directory of the campaign; a script submitted by hand leaves its evidence there.",
 )
 @click.option(
+    "--mode",
+    type=click.Choice(("auto", "single", "array", "pack")),
+    default="single",
+    show_default=True,
+    help="One job per run, job arrays, or packs; submit the scripts that are printed, not those inside them.",
+)
+@click.option(
     "--examples",
     is_flag=True,
     is_eager=True,
@@ -59,42 +67,51 @@ def write_shipped_examples(context: click.Context, _option: click.Parameter, wan
     help="Only write the checkout's jobscripts/examples anew; no SWEEP, no DIR.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the scripts' paths, job names and points as JSON.")
-def render(choice: SweepChoice, output: Path, as_json: bool) -> None:
+def render(choice: SweepChoice, output: Path, mode: str, as_json: bool) -> None:
     """Write job.sh and point.json of every run of a sweep, without submitting anything.
 
     The directory is a campaign's: after submitting scripts by hand, collect and table read it as any other.
     """
     campaign, cluster = choice.plan()
-    attempts = write_scripts(campaign, cluster, output.absolute(), choice.project_root)
+    jobs = write_scripts(campaign, cluster, output.absolute(), choice.project_root, mode)
     if as_json:
         import json
 
         rows = [
-            {"script": str(paths.script), "job_name": name, "point_id": point_id, "repeat": repeat}
-            for paths, name, point_id, repeat in attempts
+            {"script": str(job.script), "job_name": job.job_name, "group": job.group, **_first(job)} for job in jobs
         ]
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
-    for paths, *_ in attempts:
-        click.echo(paths.script)
+    for job in jobs:
+        click.echo(job.script)
     refused = f"; {len(campaign.refusals)} points refused, see harness plan" if campaign.refusals else ""
-    click.echo(f"{len(attempts)} scripts for {cluster.scheduler} on {cluster.name}{refused}", err=True)
+    click.echo(f"{len(jobs)} scripts for {cluster.scheduler} on {cluster.name}{refused}", err=True)
+
+
+def _first(job: Submission) -> dict[str, Any]:
+    """The point and repeat of a job alone; those of a group stand in its group.json."""
+    key = job.keys[0]
+    return {} if job.group else {"point_id": key.point_id, "repeat": key.repeat}
 
 
 def write_scripts(
-    campaign: Campaign, cluster: Cluster, directory: Path, project_root: Path
-) -> list[tuple[AttemptLayout, str, str, int]]:
-    """A new campaign directory with the first attempt of every task: (paths, job name, point, repeat) of each.
+    campaign: Campaign, cluster: Cluster, directory: Path, project_root: Path, mode: str = "single"
+) -> list[Submission]:
+    """A new campaign directory with the first attempt of every task, and the jobs to submit.
 
     Raises:
         UserError: the directory holds a campaign already, or a script cannot be rendered; nothing is written then.
     """
+    from dataclasses import replace
+
     import harness
     from harness.errors import UserError
     from harness.jobs.attempts import Workshop
     from harness.jobs.campaign import open_campaign
+    from harness.jobs.modes import How, plan_batches
     from harness.jobs.render import render_job
     from harness.jobs.session import git_commit
+    from harness.jobs.submission import prepare
     from harness.layout import CampaignLayout
 
     layout = CampaignLayout(directory)
@@ -107,10 +124,11 @@ def write_scripts(
         lambda cluster, spec, attempt: render_job(cluster, spec, attempt, project_root),
         harness.__version__,
         git_commit(project_root),
+        project_root,
     )
+    plan = plan_batches(campaign, cluster, campaign.tasks, How(mode), directory.name)
     for task in campaign.tasks:  # all problems show before the first file is written
         spec = workshop.spec(task, 1)
         render_job(cluster, spec, layout.attempt(spec.point_id, spec.repeat, 1).root, project_root)
-    open_campaign(layout, campaign, cluster)
-    made = [workshop.prepare(task, 1) for task in campaign.tasks]
-    return [(paths, spec.job_name, spec.point_id, spec.repeat) for _, paths, spec in made]
+    campaign = open_campaign(layout, campaign, cluster)
+    return [prepare(replace(workshop, campaign=campaign), batch, (), None) for batch in plan.batches]

@@ -10,7 +10,7 @@ from harness.cli.campaign_options import campaign_argument
 
 if TYPE_CHECKING:
     from harness.cli.outcome import Outcome
-    from harness.jobs.site import Site
+    from harness.jobs.view import Asking
     from harness.layout import CampaignLayout
 
 EPILOG = """\b
@@ -25,7 +25,7 @@ Exit codes: 0 nothing has failed, 1 something has, 2 no such campaign.
 
 @click.command(epilog=EPILOG)
 @campaign_argument
-@click.option("--watch", is_flag=True, help="Look again until nothing is queued or running.")
+@click.option("--watch", is_flag=True, help="A live table until nothing is queued or running.")
 @click.option(
     "--interval", type=click.FloatRange(min=0.5), default=5.0, metavar="S", help="Seconds between looks; default: 5."
 )
@@ -47,19 +47,19 @@ def status(
 
     from rich.console import Console
 
-    from harness.cli.outcome import summary
-    from harness.cli.status_view import is_going_on, show
+    from harness.cli import status_view
     from harness.jobs.campaign import read_cluster
     from harness.jobs.site import Site
+    from harness.jobs.view import Rarely
 
     site = Site(read_cluster(layout.cluster)) if ask and layout.cluster.exists() else None
     console = Console(stderr=as_json, highlight=False)
-    outcome = look(layout, site)
-    while watch and is_going_on(outcome):
-        with console.status(summary(outcome)):
-            time.sleep(interval)
+    if watch:
+        rarely = Rarely(site, time.monotonic, interval) if site else None
+        outcome = status_view.watch(lambda: look(layout, rarely), console, show_all, interval)
+    else:
         outcome = look(layout, site)
-    show(outcome, console, show_all)
+    status_view.show(outcome, console, show_all)
     if as_json:
         import json
 
@@ -67,7 +67,7 @@ def status(
     context.exit(outcome.exit_code)
 
 
-def look(layout: CampaignLayout, site: Site | None) -> Outcome:
+def look(layout: CampaignLayout, site: Asking | None) -> Outcome:
     """The campaign as it stands now."""
     from harness.cli.outcome import outcome_of
     from harness.jobs.campaign import load_campaign

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+import time
+from collections.abc import Callable
+
+from rich.console import Console, Group
+from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from harness.cli.outcome import Latest, Outcome, show_next_steps, summary
 from harness.cli.progress import COLOURS, label
@@ -13,6 +18,7 @@ from harness.layout import CampaignLayout
 from harness.model.job import JobState
 
 MOST_ROWS = 60
+LIVE_ORDER = {JobState.RUNNING: 0, JobState.QUEUED: 2, JobState.INTENDED: 2, JobState.SUCCEEDED: 3}
 
 
 def is_going_on(outcome: Outcome) -> bool:
@@ -28,8 +34,8 @@ def driver_text(layout: CampaignLayout) -> str:
 
 
 def show(outcome: Outcome, console: Console, show_all: bool) -> None:
-    """The runs that need a look (all of them on demand), then the counts."""
-    rows = [run for run in outcome.latest if show_all or run[1].state is not JobState.SUCCEEDED]
+    """The runs that need a look (all of them on demand), then what to do, then the counts."""
+    rows = rows_of(outcome, show_all)
     if rows:
         console.print(_table(outcome, rows if show_all else rows[:MOST_ROWS]))
     if not show_all and len(rows) > MOST_ROWS:
@@ -38,6 +44,33 @@ def show(outcome: Outcome, console: Console, show_all: bool) -> None:
     console.print(summary(outcome), soft_wrap=True)
     if text := driver_text(outcome.layout):
         console.print(text, style="dim", markup=False, soft_wrap=True)
+
+
+def watch(look: Callable[[], Outcome], console: Console, show_all: bool, interval_s: float) -> Outcome:
+    """Look again until nothing goes on, with a live table on a terminal and a line for each change elsewhere."""
+    outcome, said = look(), ""
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+        while is_going_on(outcome):
+            if console.is_terminal:
+                live.update(live_view(outcome, show_all, console.height), refresh=True)
+            elif (text := summary(outcome)) != said:
+                console.print(text, soft_wrap=True)
+                said = text
+            time.sleep(interval_s)
+            outcome = look()
+    return outcome
+
+
+def live_view(outcome: Outcome, show_all: bool, height: int) -> Group:
+    """As much of the table as fits on a screen of ``height`` lines, what runs first, and the counts."""
+    rows = sorted(rows_of(outcome, show_all), key=lambda run: LIVE_ORDER.get(run[1].state, 1))
+    fitting = rows[: max(3, height - 5)]
+    more = [Text(f"… and {len(rows) - len(fitting)} more", style="dim")] if len(rows) > len(fitting) else []
+    return Group(_table(outcome, fitting), *more, Text.from_markup(summary(outcome), overflow="ellipsis"))
+
+
+def rows_of(outcome: Outcome, show_all: bool) -> list[Latest]:
+    return [run for run in outcome.latest if show_all or run[1].state is not JobState.SUCCEEDED]
 
 
 def _table(outcome: Outcome, rows: list[Latest]) -> Table:

@@ -6,22 +6,49 @@ Nothing is written and no lock is taken, so looking never disturbs a harness tha
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from harness.jobs.attempts import has_started, verdict_on
 from harness.jobs.drive import Statuses
 from harness.jobs.ledger import read_statuses
 from harness.jobs.packs import WAITS
-from harness.jobs.site import Site
+from harness.jobs.watch import Interval
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.model.job import JobState, Observation
 from harness.model.ledger import AttemptKey, AttemptStatus, apply
 
+#: seconds between two questions at most, however long somebody looks on
+ASK_MOST_S = 60.0
 
-def present(campaign: Campaign, layout: CampaignLayout, site: Site | None = None) -> dict[AttemptKey, AttemptStatus]:
+
+class Asking(Protocol):
+    """The one question that a look asks."""
+
+    def observe(self, job_ids: Sequence[str]) -> dict[str, Observation]: ...
+
+
+class Rarely:
+    """A site for those who look again and again: asked at growing intervals, its last answer repeated in between."""
+
+    def __init__(self, site: Asking, clock: Callable[[], float], first_s: float, most_s: float = ASK_MOST_S):
+        self._site, self._clock = site, clock
+        self._interval = Interval(first_s, most_s)
+        self._seen: dict[str, Observation] = {}
+
+    def observe(self, job_ids: Sequence[str]) -> dict[str, Observation]:
+        now = self._clock()
+        if self._interval.is_due(now):
+            before, self._seen = self._seen, self._site.observe(job_ids)
+            if self._seen != before:
+                self._interval.restart(now)
+            self._interval.asked(now)
+        return self._seen
+
+
+def present(campaign: Campaign, layout: CampaignLayout, site: Asking | None = None) -> dict[AttemptKey, AttemptStatus]:
     """The state of every attempt now; the scheduler is asked where ``site`` is given."""
     statuses = read_statuses(layout.ledger)
     for key in _active(statuses):

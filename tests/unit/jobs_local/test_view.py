@@ -14,7 +14,7 @@ from harness.files import json_line
 from harness.jobs.drive import Driver
 from harness.jobs.packs import WAITS
 from harness.jobs.submission import Batch
-from harness.jobs.view import present
+from harness.jobs.view import Rarely, present
 from harness.layout import AttemptLayout
 from harness.model.job import JobState
 
@@ -82,3 +82,14 @@ def test_why_a_job_waits_is_shown_although_its_state_is_known(tmp_path: Path) ->
     site: Any = world.scheduler
     (status,) = present(world.plan, world.layout, site).values()
     assert (status.state, status.reason) == (JobState.QUEUED, "Can Never Run")
+
+
+def test_who_looks_on_for_hours_asks_ever_more_rarely(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=1))
+    world.session(lambda driver: driver.submit_all(world.plan.tasks))
+    world.scheduler.lasts_s, asked = 7200.0, world.scheduler.questions
+    rarely = Rarely(world.scheduler, world.clock.now, first_s=5.0)
+    for _ in range(1000):
+        world.clock.sleep(5)
+        present(world.plan, world.layout, rarely)
+    assert 5000 / 60 <= world.scheduler.questions - asked < 5000 / 60 + 15

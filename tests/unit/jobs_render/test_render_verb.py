@@ -126,3 +126,14 @@ def test_a_script_run_by_hand_leaves_whole_evidence_whatever_the_directory_is_ca
     last = json.loads((attempt / "events.r0.jsonl").read_text().splitlines()[-1])
     assert (last["event"], last["ok"]) == ("run_end", True)
     assert not list(tmp_path.rglob("evil"))
+
+
+def test_an_array_is_one_script_with_a_map_of_its_attempts(files: tuple[Path, Path], tmp_path: Path) -> None:
+    write_cluster(files[1], "slurm")
+    done = call(files, tmp_path / "out", "--mode", "array", "--json")
+    (row,) = json.loads(done.stdout)
+    script = Path(row["script"])
+    assert script == tmp_path / "out" / "groups" / "g1" / "job.sh"
+    assert "#SBATCH --array=0-3\n" in script.read_text()
+    attempts = (script.parent / "attempts").read_bytes().decode().rstrip("\0").split("\0")
+    assert sorted(attempts) == sorted(str(path.parent) for path in (tmp_path / "out").glob("runs/*/*/job.sh"))
