@@ -16,9 +16,9 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from harness.catalog import DATASETS, lookup, split_dataset
-from harness.datasets.stored import mapped_arrays, open_stored
 from harness.errors import UserError
-from harness.pipelines.interface import BatchForm, batch_form
+from harness.pipelines.held import held_part
+from harness.pipelines.interface import batch_form
 from harness.pipelines.stream import BatchStream, load_stream
 from harness.pipelines.tf_images import WHOLE, crops
 from harness.pipelines.tf_sieve import Sieve, plain
@@ -42,7 +42,7 @@ def build(context: RunContext) -> TfStream:
         )
     if axes.encoding == "native":
         return TfStream(context, _Streamed(context, load_stream(context)).batches, prefetch=PREFETCH, samples=0)
-    held = _Held(context, *_part(context))
+    held = _Held(context, *held_part(context))
     return TfStream(context, held.batches, prefetch=PREFETCH, samples=len(held.images))
 
 
@@ -88,24 +88,3 @@ class _Held:
         numbers = shuffled(tf.data.Dataset.range(len(self.images)), self.context, len(self.images)).repeat()
         loaded = mapped(numbers, tf.strings.as_string, load, parallel_calls(self.context), sieve)
         return loaded.unbatch().batch(self.context.axes.batch_size, drop_remainder=True)
-
-
-def _part(context: RunContext) -> tuple[NDArray[np.uint8], NDArray[Any]]:
-    """Every ``world``-th image, from the rank's own on."""
-    if context.data_path is None:
-        raise UserError(f"workload {context.axes.workload} has no data set, so there is nothing to hold in memory")
-    stored = open_stored(context.data_path, context.axes.encoding)
-    images, labels, begin = [], [], 0
-    for shard, numbers in mapped_arrays(stored, "train"):
-        own = slice((context.ranks.rank - begin) % context.ranks.world, None, context.ranks.world)
-        images.append(shard[own])
-        labels.append(numbers[own])
-        begin += len(shard)
-    if begin < context.ranks.world:
-        raise UserError(f"{stored.path}: {begin} images cannot be shared by {context.ranks.world} ranks")
-    return np.concatenate(images), _as_labels(np.concatenate(labels), batch_form(context.axes))
-
-
-def _as_labels(numbers: NDArray[np.int64], form: BatchForm) -> NDArray[Any]:
-    numbers = numbers.reshape(len(numbers), -1)
-    return numbers.astype(np.float32) if form.multi_label else numbers[:, 0].astype(np.int64)

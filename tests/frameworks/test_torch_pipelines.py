@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -376,6 +377,16 @@ def test_without_workers_nothing_is_buffered(opened, sets, name):
     pipeline = opened(name, sets["native"], workers=0)
     take(pipeline, 2)
     assert (pipeline.occupancy(), pipeline.worker_cpus()) == (None, None)
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_closing_ends_workers(opened, sets, name):
+    before, threads = children(), threading.active_count()
+    pipeline = opened(name, sets[ENCODINGS[name]], encoding=ENCODINGS[name], workers=2)
+    take(pipeline, 1)
+    assert len(children() - before) + threading.active_count() - threads >= 2
+    pipeline.close()
+    wait_for(lambda: not children() - before and threading.active_count() <= threads)
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
