@@ -15,7 +15,7 @@ from harness.report.plots import style
 
 NAME = "where-time-goes"
 PARTS = ("compute", "exchange", "copy", "wait", "other")
-_COLOURS = {"compute": "#009E73", "exchange": "#56B4E9", "copy": "#E69F00", "wait": "#D55E00", "other": "#bbbbbb"}
+COLOURS = {"compute": "#009E73", "exchange": "#56B4E9", "copy": "#E69F00", "wait": "#D55E00", "other": "#bbbbbb"}
 MOST_BARS = 40
 #: Parts narrower than this share of the longest bar in every bar are left out of the legend.
 VISIBLE_SHARE = 0.002
@@ -61,7 +61,7 @@ def draw(bars: list[Bar], campaign: Campaign) -> Figure:
     for part in PARTS:
         width = np.array([bar.milliseconds[part] for bar in bars])
         if width.max() > VISIBLE_SHARE * max(sum(bar.milliseconds.values()) for bar in bars):
-            ax.barh(position, width, left=left, color=_COLOURS[part], label=part, height=0.7)
+            ax.barh(position, width, left=left, color=COLOURS[part], label=part, height=0.7)
         left += width
     ax.set_yticks(position, [style.wrapped(bar.label, 48) for bar in bars], fontsize=8.5)
     ax.set_xlabel("mean step time in the steady window, ms")

@@ -1,0 +1,76 @@
+"""What to request, from what was measured alone: the least of a resource that reaches nearly the best measured rate.
+
+No model and no extrapolation: a value that was not measured is never named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from harness.analysis import stats
+from harness.analysis.points import point_results
+from harness.analysis.scaling import RESOURCES, Series, Step, label, primary_axis, series_along
+from harness.model.campaign import Campaign
+from harness.report.numbers import with_interval
+
+#: Share of the best measured rate that is enough.
+ENOUGH = 0.95
+#: More series than this are counted, not named.
+MOST_SERIES = 8
+
+
+def requests(table: pd.DataFrame, campaign: Campaign) -> list[str]:
+    """A sentence for each series along the primary resource axis; one sentence that says why, where there is none."""
+    results = [r for r in point_results(table) if r.variant == 0]
+    axis = primary_axis(results, campaign.varied)
+    if axis is None or axis not in RESOURCES:
+        return [f"{campaign.name} varies no amount of cores, workers, threads or nodes: see the fastest points below."]
+    series = [one for one in series_along(results, campaign.varied, axis) if one.steps]
+    said = [_request(one) for one in series[:MOST_SERIES]]
+    if len(series) > MOST_SERIES:
+        said.append(f"… and {len(series) - MOST_SERIES} more series: filter the table of points for yours.")
+    return said or ["Nothing can be said yet: no point was measured."]
+
+
+def _request(series: Series) -> str:
+    subject = _subject(series)
+    trusted = [step for step in series.steps if step.result.trusted]
+    if len(trusted) < 2:
+        reason = "fewer than two of its points can be relied on" if len(series.steps) > 1 else "only one value measured"
+        return f"{subject}: no advice, since {reason}."
+    best = max(trusted, key=lambda step: step.result.rate.value)
+    least = next(step for step in trusted if step.result.rate.value >= ENOUGH * best.result.rate.value)
+    advice = f"request {_amount(series, least)} for {with_interval(least.result.rate)} images/s"
+    if least is not best:
+        advice += f", against {with_interval(best.result.rate)} with {_amount(series, best)}"
+    return ". ".join([f"{subject}: {advice}", *_limits(series, trusted, least, best)]) + "."
+
+
+def _subject(series: Series) -> str:
+    axes = series.steps[0].result.axes
+    names = {name: axes.get(name) for name in ("workload", "framework")} | dict(series.key)
+    return label({name: value for name, value in names.items() if value not in (None, "none")})
+
+
+def _amount(series: Series, step: Step) -> str:
+    return label({series.axis: int(step.x)})
+
+
+def _limits(series: Series, trusted: Sequence[Step], least: Step, best: Step) -> list[str]:
+    """What is not known about the choice."""
+    first = trusted[0]
+    if least is not first and not stats.ratio(least.result.rate, first.result.rate).differs_from(1.0):
+        return [f"Its gain over {_amount(series, first)} cannot be told from chance: repeat before paying for it"]
+    said = []
+    if best is series.steps[-1] and _still_rising(trusted):
+        said.append("The rate still rises there; more was not measured")
+    if min(least.result.runs, best.result.runs) < 2:
+        said.append("From one run each: repeat before relying on it")
+    return said
+
+
+def _still_rising(trusted: Sequence[Step]) -> bool:
+    last, before = trusted[-1], trusted[-2]
+    return stats.ratio(last.result.rate, before.result.rate).low > 1 / ENOUGH
