@@ -87,11 +87,19 @@ def thread_environment(threads: int) -> dict[str, str]:
 
 
 def findings(
-    requested: int, mask: Sequence[int], shares: Sequence[Sequence[int]], local_rank: int, actual: Sequence[int]
+    requested: int,
+    mask: Sequence[int],
+    shares: Sequence[Sequence[int]],
+    local_rank: int,
+    actual: Sequence[int],
+    topology: Mapping[int, tuple[int, int]] | None = None,
 ) -> list[Finding]:
-    """What makes the CPUs of this rank other than the point says, with the launcher's option that mends it."""
-    cores = cores_of(actual)
-    count = len(set(cores.values()))
+    """What makes the CPUs of this rank other than the point says, with the launcher's option that mends it.
+
+    ``topology`` as from :func:`cores_of`; None: this machine's.
+    """
+    cores = cores_of(actual) if topology is None else topology
+    count = len({cores[cpu] for cpu in actual})
     evidence = {"requested_cores": requested, "launcher_cpus": list(mask), "allowed_cpus": list(actual)}
     mend = f"launch with mpirun --map-by socket:PE={requested} --bind-to core"
     within = f", or with --map-by socket --bind-to none inside a job that holds {requested} cores for each rank"
