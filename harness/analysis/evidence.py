@@ -73,6 +73,12 @@ class RankEvidence:
         found = self.events.get(kind)
         return found[-1] if found else {}
 
+    @property
+    def clock_runs_back(self) -> bool:
+        """Whether a step ended before it began, or began before the one before it ended: such a clock tells nothing."""
+        begin, end = self.steps["begin_s"], self.steps["end_s"]
+        return bool(np.any(end < begin) or np.any(begin[1:] < end[:-1] - 1e-6))
+
 
 @dataclass(frozen=True)
 class RunEvidence:
@@ -169,6 +175,15 @@ def _join(parts: list[dict[str, Any]]) -> Steps:
             values += part.get(name) or [None] * len(part["step"])
         columns[name] = as_floats(values)[first]
     return Steps(step[first], columns)
+
+
+def span_of(rank: RankEvidence, counter: str) -> float | None:
+    """What a counter of the ``io`` events grew by between begin and end; None where either is not on record."""
+    at = {event.get("at"): event.get(counter) for event in rank.events.get("io", [])}
+    begin, end = at.get("begin"), at.get("end")
+    if isinstance(begin, int | float) and isinstance(end, int | float) and end >= begin:
+        return float(end - begin)
+    return None
 
 
 def compact_json(value: Any) -> str:

@@ -36,6 +36,19 @@ CODES: dict[str, tuple[str, str]] = {
     "few_shards": ("warning", "there were fewer shards than readers, so that their epochs overlapped"),
     "rank_imbalance": ("warning", "one rank is slower than the others"),
     "pipeline_bound": ("info", "training waits for data"),
+    "input_bound_idle_cores": ("warning", "training waits for data while cores are idle"),
+    "threads_oversubscribed": ("warning", "more threads or workers than twice the cores"),
+    "worker_cpus_differ": ("warning", "a loader worker may use other CPUs than its rank"),
+    "every_rank_reads_all": ("warning", "every rank reads the data of all ranks"),
+    "memory_holds_data": ("info", "the page cache can hold the whole data set, and its state was not set"),
+    "periodic_stall": ("warning", "something else than training happens in timed steps, at equal distances"),
+    "clock_jumped": ("error", "the clock of a rank ran back"),
+    "interval_not_reached": ("warning", "the walltime came before the wanted interval"),
+    "close_failed": ("info", "a part of the run could not be stopped"),
+    "canary_drift": ("warning", "the same point ran at another speed at the end of its allocation than at the start"),
+    "machine_drift": ("warning", "repeats became faster or slower in the course of the campaign"),
+    "cold_and_warm_mixed": ("warning", "some runs read from storage what others found in memory"),
+    "memory_grows_with_workers": ("info", "each loader worker costs memory"),
     "cache_not_as_wanted": ("warning", "the page cache was not in the wanted state"),
     "provenance_differs": ("warning", "repeats of a point ran under different conditions and are not merged"),
     "spread_between_runs": ("warning", "repeats of a point differ much"),
@@ -46,6 +59,9 @@ CODES: dict[str, tuple[str, str]] = {
 CORES = frozenset(
     {"fewer_cores_than_requested", "more_cores_than_requested", "hardware_threads_as_cores", "cores_shared_by_ranks"}
 )
+
+#: Codes that say that training waits for data.
+INPUT_BOUND = frozenset({"pipeline_bound", "input_bound_idle_cores"})
 
 PIPELINE_BOUND_SHARE = 0.2
 IMBALANCE_LIMIT = 0.1

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.analysis import findings, measure
-from harness.analysis.evidence import RankEvidence, RunEvidence, compact_json
+from harness.analysis.evidence import RankEvidence, RunEvidence, compact_json, span_of
 from harness.analysis.findings import Finding
+from harness.analysis.run_findings import run_findings
 from harness.analysis.samples import utilisation
 from harness.model.axes import Axes
 from harness.model.job import JobState, Placement
@@ -40,7 +41,7 @@ def run_cells(run: RunEvidence, state: JobState) -> tuple[dict[str, Any], list[F
     if run.exit is not None:
         cells |= {
             "started_unix_s": run.exit.started_unix_s,
-            "job_s": run.exit.ended_unix_s - run.exit.started_unix_s,
+            "job_s": max(run.exit.ended_unix_s - run.exit.started_unix_s, 0.0) or None,
             "job_id": run.exit.job_id or None,
             "node": run.exit.host,
         }
@@ -51,13 +52,15 @@ def run_cells(run: RunEvidence, state: JobState) -> tuple[dict[str, Any], list[F
         cells |= {name: value for name, value in measured.numbers.items() if math.isfinite(value)}
         cells["steady"] = measured.window.steady
         cells |= utilisation(run, measured, cells.get("images_per_s"))
-    found += _run_findings(run, state, measured, cells)
+    found += run_findings(run, state, measured, cells)
     return cells, findings.unique(found), measured
 
 
 def _measure(run: RunEvidence) -> measure.Measurement | None:
     """Nothing is measured from some of the ranks: a sum without one of them would be a wrong number."""
     if run.spec is None or run.missing_ranks or not run.ranks:
+        return None
+    if any(rank.clock_runs_back for rank in run.ranks):
         return None
     axes = run.spec.axes
     warmup = run.ranks[0].first("run_start").get("steps_warmup", axes.steps_warmup)
@@ -135,7 +138,7 @@ def _outcome_cells(run: RunEvidence) -> dict[str, Any]:
         "build_s": _phase_s(phases.get("build")),
         "stage_s": max((float(e.get("seconds", 0)) for e in stages), default=None),
         "stage_bytes": sum(int(e.get("bytes", 0)) for e in stages) if stages else None,
-        "read_bytes": _read_bytes(run.ranks),
+        **_used_cells(run.ranks),
         "loss_first": losses[0] if losses else None,
         "loss_last": losses[-1] if losses else None,
         "ranks_identical": all(bool(e.get("ok")) for e in checks) if checks else None,
@@ -148,101 +151,19 @@ def _phase_s(event: Mapping[str, Any] | None) -> float | None:
     )
 
 
-def _read_bytes(ranks: tuple[RankEvidence, ...]) -> int | None:
-    total = 0
-    for rank in ranks:
-        at = {e.get("at"): e.get("read_bytes") for e in rank.events.get("io", [])}
-        begin, end = at.get("begin"), at.get("end")
-        if not isinstance(begin, int) or not isinstance(end, int):
-            return None
-        total += end - begin
-    return total
-
-
-def _run_findings(
-    run: RunEvidence, state: JobState, measured: measure.Measurement | None, cells: Mapping[str, Any]
-) -> list[Finding]:
-    found = [findings.from_event(e) for rank in run.ranks for e in rank.events.get("finding", [])]
-    found += [_error_finding(rank, e) for rank in run.ranks for e in rank.events.get("error", [])]
-    found += [
-        findings.make("events_torn", "The damaged lines were left out.", rank=rank.rank, lines=list(rank.torn_lines))
-        for rank in run.ranks
-        if rank.torn_lines
-    ]
-    if state.ended and run.missing_ranks:
-        advice = "No rate is given: the sum over the other ranks would be too small. See the job's stderr."
-        found.append(findings.make("rank_missing", advice, ranks=list(run.missing_ranks)))
-    if state.ended and state is not JobState.SUCCEEDED:
-        done = int(cells.get("steps_done", 0))
-        found.append(
-            findings.make("run_incomplete", "See stderr; then `harness retry`.", state=state.value, steps=done)
-        )
-    if measured is None:
-        return found + ([findings.make("no_steps")] if state is JobState.SUCCEEDED and not run.missing_ranks else [])
-    return found + _condition_findings(run, cells) + _number_findings(run, measured)
-
-
-def _error_finding(rank: RankEvidence, event: Mapping[str, Any]) -> Finding:
-    return findings.make(
-        "error",
-        "See stderr and the events.",
-        rank=rank.rank,
-        **{"type": str(event.get("type", "")), "text": str(event.get("message", ""))},
-    )
-
-
-def _condition_findings(run: RunEvidence, cells: Mapping[str, Any]) -> list[Finding]:
-    found = []
-    recorded = {str(e.get("code")) for rank in run.ranks for e in rank.events.get("finding", [])}
-    if cells.get("cores_achieved") is False and not any(
-        "cores" in c or "affinity" in c or "bind" in c for c in recorded
-    ):
-        advice = "Ask the launcher for the cores: --map-by socket:PE=n --bind-to core. No recommendation rests on this."
-        found.append(findings.make("cores_not_achieved", advice, allowed=cells.get("cores_allowed_min")))
-    if cells.get("ranks_identical") is False and "params_diverged" not in recorded:
-        found.append(findings.make("ranks_diverged", "The gradient exchange does not work: discard this run."))
-    wanted = run.spec.axes.cache if run.spec else "unknown"
-    if wanted != "unknown" and cells.get("cache_state") != wanted:
-        found.append(findings.make("cache_not_as_wanted", wanted=wanted, state=cells.get("cache_state") or "unknown"))
-    losses = (cells.get("loss_first"), cells.get("loss_last"))
-    if any(isinstance(loss, float) and not math.isfinite(loss) for loss in losses):
-        found.append(findings.make("loss_not_finite", "Throughput stands; the training does not."))
-    return found
-
-
-def _number_findings(run: RunEvidence, measured: measure.Measurement) -> list[Finding]:
-    found, numbers, window = [], measured.numbers, measured.window
-    lengths = [len(rank.steps) for rank in run.ranks]
-    if len(set(lengths)) > 1:
-        found.append(findings.make("rank_behind", "Only steps that every rank finished count.", steps=lengths))
-    if measured.gaps:
-        found.append(findings.make("steps_missing", "No training time is given.", gaps=measured.gaps))
-    if not window.steady:
-        advice = "Time more steps (steps: timed), or ask for a longer warm-up. No recommendation rests on this run."
-        found.append(findings.make("not_steady", advice, reason=window.reason))
-    elif "images_per_s_low" not in numbers or math.isnan(numbers["images_per_s_low"]):
-        found.append(findings.make("short_window", "Time more steps.", steps=int(numbers["steps_steady"])))
-    drained = numbers.get("drained_images", 0.0)
-    total = sum(float(rank.steps["fresh"][1:].sum()) for rank in run.ranks)
-    if total and drained / total > findings.DRAIN_LIMIT:
-        advice = (
-            "The steady rate leaves the drained images out; the mean of step rates overstates what can be sustained."
-        )
-        evidence = {
-            "drained_images": round(drained),
-            "of_images": round(total),
-            "images_per_s_of_all_steps": numbers["all_images_per_s"],
-        }
-        evidence |= {k: numbers[k] for k in ("mean_of_step_rates", "images_per_s")}
-        found.append(findings.make("buffer_drain", advice, **evidence))
-    if numbers.get("rank_imbalance", 0.0) > findings.IMBALANCE_LIMIT:
-        found.append(
-            findings.make("rank_imbalance", "Look at placement and binding.", slowest=numbers["rank_imbalance"])
-        )
-    if numbers.get("wait_share", 0.0) > findings.PIPELINE_BOUND_SHARE:
-        advice = "Try more workers or threads, or a cheaper encoding."
-        found.append(findings.make("pipeline_bound", advice, wait_share=numbers["wait_share"]))
-    return found
+def _used_cells(ranks: tuple[RankEvidence, ...]) -> dict[str, Any]:
+    """What was read and computed between begin and end of the steps; None where a rank has not told both."""
+    spans = [span_of(rank, "t_s") for rank in ranks]
+    read, cpu_s = [span_of(rank, "read_bytes") for rank in ranks], [span_of(rank, "cpu_s") for rank in ranks]
+    servers = [span_of(rank, name) for rank in ranks for name in ("nfs_read_bytes", "lustre_read_bytes")]
+    known = [value for value in servers if value is not None]
+    longest_s = max((span for span in spans if span is not None), default=0.0)
+    busy = None if None in cpu_s or not longest_s else sum(value or 0.0 for value in cpu_s) / longest_s
+    return {
+        "read_bytes": None if None in read else sum(value or 0.0 for value in read),
+        "server_read_bytes": sum(known) if known else None,
+        "cores_used": busy,
+    }
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

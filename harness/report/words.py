@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from harness.analysis import stats
+from harness.analysis import findings, stats
 from harness.analysis.points import PointResult, point_results
 from harness.analysis.scaling import (
     RESOURCES,
@@ -165,7 +165,7 @@ def _why(results: Sequence[PointResult]) -> str:
 def _doubts(measured: Sequence[PointResult]) -> list[str]:
     unsteady = [r for r in measured if r.unsteady]
     drained = [r for r in measured if any(f.code == "buffer_drain" for f in r.findings)]
-    waiting = [r for r in measured if any(f.code == "pipeline_bound" for f in r.findings)]
+    waiting = [r for r in measured if any(f.code in findings.INPUT_BOUND for f in r.findings)]
     sentences = []
     if unsteady:
         sentences.append(
@@ -207,6 +207,6 @@ def _next(results: Sequence[PointResult], series: Sequence[Series], campaign: Ca
         top = max(step.x for one in growing for step in one.steps)
         unit = growing[0].axis.replace("_", " ")
         return [f"Next: try more than {text(top)} {unit}: {len(growing)} of {len(series)} series still scale there."]
-    if any(f.code == "pipeline_bound" for r in results for f in r.findings):
+    if any(f.code in findings.INPUT_BOUND for r in results for f in r.findings):
         return ["Next: vary workers, parallel_threads or prefetch, since training waits for data."]
     return []
