@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.catalog import dataset_directory, split_dataset
+from harness.catalog import dataset_directory, reads_data, split_dataset
 from harness.datasets.manifest import missing
 from harness.errors import UserError
 from harness.model.campaign import PlannedPoint
@@ -35,15 +35,20 @@ def make_missing(choice: SweepChoice, console: Console) -> None:
             "use `harness data make` and `harness data convert` on one of its login nodes"
         )
     sizes = load_scaled(choice.sweep, choice.scale).data
-    wanted = {_place(point): point.axes.dataset for point in campaign.points.values() if point.axes.dataset is not None}
+    wanted = {_place(point): point.axes.dataset for point in campaign.points.values() if _made(point)}
     for (directory, encoding), name in wanted.items():
-        if split_dataset(name)[0] == "real":
-            continue
+        assert name is not None
         native = directory if encoding == "native" else directory.with_name(dataset_directory(name))
         if missing(native, name):
             _make(native, name, sizes.get(name, {}), console)
         if encoding != "native" and missing(directory, name, encoding):
             _convert(native, directory, encoding, sizes.get(name, {}), console)
+
+
+def _made(point: PlannedPoint) -> bool:
+    """Whether the point reads data, and generated ones."""
+    name = point.axes.dataset
+    return name is not None and reads_data(name, point.axes.pipeline) and split_dataset(name)[0] != "real"
 
 
 def _place(point: PlannedPoint) -> tuple[Path, str]:

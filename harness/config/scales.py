@@ -93,4 +93,3 @@ def _scaled_grid(grid: Grid, scale: Scale, sweep: Sweep) -> Grid:
 
 def _unmarked(condition: Condition) -> Condition:
     return condition.model_copy(update={"line": 0})
-
