@@ -31,11 +31,11 @@ STATES = ("failed", "lost", "timed_out", "cancelled")
     "states",
     type=click.Choice(STATES, case_sensitive=False),
     multiple=True,
-    default=("failed", "lost", "timed_out"),
-    show_default=True,
-    help="Retry runs in this state; may be given several times.",
+    help="Retry runs in this state; may be given several times. Default: failed, lost, timed_out; with --cause all.",
 )
-@click.option("--cause", "causes", multiple=True, metavar="WORD", help="Only with this cause, as status names it.")
+@click.option(
+    "--cause", "causes", multiple=True, metavar="WORD", help="Only with this cause, as status --json names it."
+)
 @click.option("--only", metavar="EXPR", help="Only points where the expression holds, such as 'workers > 2'.")
 @click.option("--follow/--no-follow", default=True, help="Follow the jobs to their end; on this machine always.")
 @how_options
@@ -62,6 +62,7 @@ def retry(
     from harness.model.job import JobState
 
     console = Console(stderr=as_json, highlight=False)
-    which = Which(frozenset(JobState(state.upper()) for state in states), frozenset(causes), only)
+    meant = states or (STATES if causes else STATES[:3])
+    which = Which(frozenset(JobState(state.upper()) for state in meant), frozenset(causes), only)
     outcome = retry_campaign(layout, which, Wishes(how=how, retries=retries, follow=follow), console)
     context.exit(finish(outcome, console, as_json))
