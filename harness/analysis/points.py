@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -18,6 +18,17 @@ from harness.model.job import JobState
 
 #: Of the normal law at 97.5 %.
 _NORMAL_QUANTILE = 1.959963984540054
+#: Columns whose mean over a point's runs is kept with its result.
+MEAN_COLUMNS = (
+    "step_mean_s",
+    "wait_share",
+    "copy_share",
+    "compute_share",
+    "exchange_share",
+    "au_percent",
+    "cores_used",
+    "rss_max_bytes",
+)
 
 
 @dataclass(frozen=True)
@@ -27,7 +38,7 @@ class PointResult:
     ``axes`` holds every axis and option by column name. ``conditions`` are the must-match columns of its runs;
     a point whose runs differ there has several results, of which ``variant`` 0 has the most runs. ``states`` counts
     the states of the attempts that count. ``findings`` concern the runs that the numbers come from, ``failures``
-    the runs that gave none.
+    the runs that gave none. ``means`` holds means over the runs of :data:`MEAN_COLUMNS`, where known.
     """
 
     point_id: str
@@ -43,6 +54,7 @@ class PointResult:
     states: Mapping[str, int]
     findings: tuple[Finding, ...]
     failures: tuple[Finding, ...]
+    means: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def trusted(self) -> bool:
@@ -99,6 +111,7 @@ def _result(runs: pd.DataFrame, group: pd.DataFrame, variant: int, differing: Ma
         states=dict(Counter(str(state) for state in runs["state"])),
         findings=tuple(_point_findings(group, differing, stats.spread(rates)) + _run_findings(group)),
         failures=tuple(_run_findings(runs.drop(group.index))) if not differing else (),
+        means={name: float(group[name].mean()) for name in MEAN_COLUMNS if group[name].notna().any()},
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis import findings
+from harness.analysis.campaign_findings import advised, campaign_findings
 from harness.analysis.points import PointResult, point_results
 from harness.analysis.scaling import naming_axes, point_label
 from harness.model.campaign import Campaign
@@ -46,10 +47,18 @@ def list_findings(table: pd.DataFrame, campaign: Campaign, severities: Sequence[
     names = naming_axes(results, campaign.varied)
     groups: dict[tuple[str, str, str, str], list[Occurrence]] = {}
     for result in results:
-        for finding in findings.unique((*result.failures, *result.findings)):
+        for finding in findings.unique((*result.failures, *(advised(f, result, results) for f in result.findings))):
             if finding.severity in severities:
                 key = (finding.severity, finding.code, finding.message, finding.advice)
                 groups.setdefault(key, []).append(_occurrence(result, names, finding.evidence))
+    for found in campaign_findings(table, results):
+        if found.finding.severity in severities:
+            occurrence = Occurrence("", "the campaign", found.finding.evidence)
+            named = [r for r in results if found.point_ids == (r.point_id,)]
+            key = (found.finding.severity, found.finding.code, found.finding.message, found.finding.advice)
+            groups.setdefault(key, []).append(
+                _occurrence(named[0], names, found.finding.evidence) if named else occurrence
+            )
     ordered = sorted(groups.items(), key=lambda item: (_ORDER[item[0][0]], -len(item[1]), item[0][1]))
     return [FindingGroup(code, severity, message, advice, tuple(o)) for (severity, code, message, advice), o in ordered]
 
