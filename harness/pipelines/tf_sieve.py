@@ -12,6 +12,9 @@ from typing import Any
 
 import tensorflow as tf
 
+_PLACES = re.compile(
+    r"\{\{.*?\}\}|\[\[.*?\]\]|Error in user-defined function passed to \S+ transformation with iterator: \S+: "
+)
 #: functions that tf.data traces are graph code already; AutoGraph would only warn of what it cannot read
 plain = tf.autograph.experimental.do_not_convert
 
@@ -70,9 +73,9 @@ class Sieve:
 
 
 def reason(error: tf.errors.OpError) -> str:
-    """The first line of TensorFlow's message without the names of its nodes."""
-    line = re.sub(r"\{\{.*?\}\}|\[\[.*?\]\]", "", str(error.message)).strip().split("\n")[0]
-    return line.strip(" :") or type(error).__name__
+    """The first line of TensorFlow's message without the names of its nodes and transformations."""
+    line = _PLACES.sub("", str(error.message)).strip().split("\n")[0]
+    return line.strip(" :.") or type(error).__name__
 
 
 def _counter() -> Any:

@@ -222,6 +222,7 @@ def test_a_corrupt_file_ends_the_run_by_name(opened, damaged, workers):
         take(opened("tf_files", path, workers=workers), 3 * FILES)
     assert any(str(path / name) in str(caught.value) for name in names)
     assert "corrupt: skip" in str(caught.value)
+    assert "iterator" not in str(caught.value).removeprefix(str(path))
 
 
 @pytest.mark.parametrize("workers", [1, 3])
