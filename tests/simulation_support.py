@@ -228,6 +228,7 @@ class World:
     quota: int | None = None
     batching: Callable[[Sequence[Task]], Sequence[Batch]] = one_by_one
     retries: int = 0
+    said: list[str] = field(default_factory=list)
     reports: list[tuple[Any, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -249,6 +250,7 @@ class World:
             lock=lock,
             room=Room(site, ledger, self.clock.now, self.limit, self.quota),
             batching=self.batching,
+            say=self.said.append,
             clock=self.clock.now,
             sleep=self.clock.sleep,
             report=lambda key, status: self.reports.append((key, status)),

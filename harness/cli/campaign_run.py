@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rich.console import Console
 from rich.markup import escape
@@ -59,10 +60,10 @@ def run_sweep(choice: SweepChoice, wishes: Wishes, console: Console) -> Outcome:
     missing = missing_tasks(planned.tasks, statuses, wishes.fresh, outdated(planned, layout, statuses))
     preflight.check(cluster, [planned.points[point_id] for point_id in dict.fromkeys(t.point_id for t in missing)])
     show_refusals(planned, console)
-    relay, stop = Relay(), Stop()
+    relay, stop, say = Relay(), Stop(), partial(console.print, markup=False, soft_wrap=True)
     with (
         orderly(stop),
-        opened(layout, choice.project_root, relay, (planned, cluster), wishes.how, wishes.retries, stop) as driver,
+        opened(layout, choice.project_root, relay, (planned, cluster), wishes.how, wishes.retries, stop, say) as driver,
     ):
         old = outdated(driver.workshop.campaign, layout, driver.ledger.statuses)
         missing = missing_tasks(planned.tasks, driver.ledger.statuses, wishes.fresh, old)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -58,8 +59,8 @@ def _submit_again(
     campaign = load_campaign(layout)
     cluster = for_concurrency(read_cluster(layout.cluster), wishes.how.jobs)
     relay, stop, planned = Relay(), Stop(), (campaign, cluster)
-    root = project_root(Path.cwd())
-    with orderly(stop), opened(layout, root, relay, planned, wishes.how, wishes.retries, stop) as driver:
+    root, say = project_root(Path.cwd()), partial(console.print, markup=False, soft_wrap=True)
+    with orderly(stop), opened(layout, root, relay, planned, wishes.how, wishes.retries, stop, say) as driver:
         tasks = choose(campaign, driver.ledger.statuses)
         preflight.check(cluster, [campaign.points[point_id] for point_id in dict.fromkeys(t.point_id for t in tasks)])
         console.print(announce(driver, campaign.tasks, tasks), soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,10 +70,13 @@ class Workshop:
         """The verdict on the evidence of an attempt, None while there is none."""
         return verdict_on(self.campaign, self.layout, key, told)
 
-    def next_attempt(self, task: Task, known: Iterable[AttemptKey]) -> int:
-        """The number of the task's next attempt: beyond those ``known`` and those that have a directory."""
-        numbers = {key.attempt for key in known if key[:2] == (task.point_id, task.repeat)}
-        return 1 + max(numbers | {key.attempt for key in self.on_disk_of(task)}, default=0)
+    def next_keys(self, tasks: Sequence[Task], known: Iterable[AttemptKey]) -> tuple[AttemptKey, ...]:
+        """The next attempt of each task: beyond those ``known`` and those that have a directory."""
+        wanted = {(task.point_id, task.repeat): 0 for task in tasks}
+        for key in [*known, *(key for task in tasks for key in self.on_disk_of(task))]:
+            if key[:2] in wanted:
+                wanted[key[:2]] = max(wanted[key[:2]], key.attempt)
+        return tuple(AttemptKey(*name, number + 1) for name, number in wanted.items())
 
     def groups_on_disk(self) -> Iterator[Group]:
         """The arrays and packs that have a directory with a whole group.json."""

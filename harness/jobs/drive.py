@@ -94,6 +94,8 @@ class Driver:
     _put_off: Submission | None = None
     _tries: Counter[Task] = field(default_factory=Counter)
     _lost_submissions: Counter[Task] = field(default_factory=Counter)
+    say: Callable[[str], None] = print
+    _has_waited: bool = False
     _refusals: int = 0
     _not_before: float = 0.0
 
@@ -148,7 +150,8 @@ class Driver:
         self._again.clear()
         while self.pending and not self.stop.wanted and self.clock() >= self._not_before:
             batch = self._put_off.batch if self._put_off else self._batches[0]
-            if not self.room.has(batch, self.throttle):
+            if lacking := self.room.lacking(batch, self.throttle):
+                self._wait_for_room(lacking)
                 return
             self.lock.hold()
             self._submit(self._put_off or self._prepare(self._batches.popleft()))
@@ -189,6 +192,12 @@ class Driver:
         while not self.stop.wanted and (left := end - self.clock()) > 0:
             self.sleep(min(left, SLICE_S))
 
+    def _wait_for_room(self, lacking: str) -> None:
+        """Say so once, where nothing of ours is under way whose end could be seen to make room."""
+        if not self._has_waited and not self.watcher.active():
+            self._has_waited = True
+            self.say(f"waiting for room in the queue: {lacking}")
+
     def _space(self) -> None:
         """Wait before the next submission, so that they do not come faster than wished."""
         end = self.clock() + self.spacing_s
@@ -196,7 +205,7 @@ class Driver:
             self.sleep(min(left, SLICE_S))
 
     def _prepare(self, batch: Batch) -> Submission:
-        return prepare(self.workshop, batch, self.ledger.statuses.keys(), self.throttle)
+        return prepare(self.workshop, batch, self.ledger.statuses.keys(), self.throttle, self.lock.hold)
 
     def _submit(self, job: Submission) -> None:
         self._put_off = None

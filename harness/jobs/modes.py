@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from harness.errors import UserError
@@ -61,9 +61,10 @@ def queue_of(cluster: Cluster, placement: Placement) -> Queue:
     return cluster.queues.get(placement.queue or cluster.queue or "", Queue())
 
 
-def quota_of(cluster: Cluster, how: How) -> int | None:
-    """Jobs that the user may have queued or running in all; None: no limit known."""
-    return how.max_queued or cluster.queues.get(cluster.queue or "", Queue()).max_queued_jobs
+def quota_of(cluster: Cluster, how: How, placements: Collection[Placement]) -> int | None:
+    """Jobs that the user may have queued or running in all, the least of the queues' limits; None: none known."""
+    limits = {queue_of(cluster, placement).max_queued_jobs for placement in placements} - {None}
+    return how.max_queued or min((limit for limit in limits if limit), default=None)
 
 
 def throttle_of(cluster: Cluster, how: How) -> int | None:
@@ -87,13 +88,14 @@ def plan_batches(campaign: Campaign, cluster: Cluster, tasks: Sequence[Task], ho
         groups.setdefault(resources(placements[task]), []).append(task)
     if kind == "single":
         return Plan(tuple(Batch("single", (task,)) for task in tasks), why)
-    quota, randomly = quota_of(cluster, how), random.Random(seed)
+    quota, randomly = quota_of(cluster, how, placements.values()), random.Random(seed)
     batches: list[Batch] = []
     for placement, members in groups.items():
         queue = queue_of(cluster, placement)
         if kind == "array":
             at_once = None if throttle_of(cluster, how) else how.jobs
-            size = min(queue.max_array_size or ARRAY_SIZE, quota or ARRAY_SIZE, at_once or ARRAY_SIZE)
+            # half the quota: so one array fits beside another, and beside the user's other jobs
+            size = min(queue.max_array_size or ARRAY_SIZE, (quota or 2 * ARRAY_SIZE) // 2, at_once or ARRAY_SIZE)
             batches += [_batch("array", chunk) for chunk in _even(members, size)]
         else:
             walltime_s = max(placements[task].walltime_s for task in members) + PACK_OVERHEAD_S
@@ -110,7 +112,7 @@ def _chosen(cluster: Cluster, placements: Sequence[Placement], how: How) -> tupl
             raise UserError("the local engine runs no job arrays; use --mode single or --mode pack")
         kinds: dict[str, Kind] = {"single": "single", "array": "array", "pack": "pack"}
         return kinds[how.mode], f"as --mode {how.mode} says"
-    for is_so, kind, why in _rules(cluster, placements, quota_of(cluster, how)):
+    for is_so, kind, why in _rules(cluster, placements, quota_of(cluster, how, placements)):
         if is_so():
             return kind, why
     return "array", "one array is one submission for many runs"

@@ -28,14 +28,22 @@ class Room:
     _others: int = 0
     _interval: Interval = field(default_factory=lambda: Interval(ASK_FIRST_S, ASK_MOST_S))
 
-    def has(self, batch: Batch, throttle: int | None = None) -> bool:
-        """Whether a batch may be submitted now. An array counts each of its elements, and for ``limit`` those that
-        its throttle lets run; where nothing is under way a batch that is larger than ``limit`` may go all the same."""
+    def lacking(self, batch: Batch, throttle: int | None = None) -> str:
+        """Why a batch must wait, in words; empty when it may be submitted now.
+
+        An array counts each of its elements, and for ``limit`` those that its throttle lets run; where nothing is under
+        way a batch that is larger than ``limit`` may go all the same.
+        """
         jobs = self.jobs()
         at_once = min(batch.jobs, throttle or batch.jobs)
         if jobs and jobs + at_once > self.limit:
-            return False
-        return self.quota is None or jobs + self.others() + batch.jobs <= self.quota
+            return f"{self.limit} jobs of this campaign at a time"
+        if self.quota is None:
+            return ""
+        others = self.others()
+        if jobs + others + batch.jobs <= self.quota:
+            return ""
+        return f"{jobs} jobs of this campaign and {others} others of yours, {self.quota} in all; see --max-queued"
 
     def jobs(self) -> int:
         """This campaign's jobs that have not ended, elements of arrays one by one."""

@@ -47,6 +47,7 @@ def opened(
     how: How = How(),  # noqa: B008  frozen
     retries: int = 0,
     stop: Stop | None = None,
+    say: Callable[[str], None] = lambda _text: None,
 ) -> Iterator[Driver]:
     """The driver of a campaign, already reconciled with what happened since the last one.
 
@@ -74,6 +75,7 @@ def opened(
             project_root,
         )
         site, pace = Site(cluster), LOCAL_PACE if cluster.scheduler == "local" else SHARED_PACE
+        quota = quota_of(cluster, how, [point.placement for point in campaign.points.values()])
         watcher = Watcher(workshop, site, ledger, time.monotonic, pace)
         driver = Driver(
             workshop=workshop,
@@ -81,7 +83,7 @@ def opened(
             ledger=ledger,
             watcher=watcher,
             lock=lock,
-            room=Room(site, ledger, time.monotonic, how.jobs or default_limit(cluster), quota_of(cluster, how)),
+            room=Room(site, ledger, time.monotonic, how.jobs or default_limit(cluster), quota),
             clock=time.monotonic,
             sleep=time.sleep,
             report=report,
@@ -91,6 +93,7 @@ def opened(
             spacing_s=1.0 / rate if (rate := rate_of(cluster, how)) else 0.0,
             retries=retries,
             stop=stop or Stop(),
+            say=say,
         )
         if driver.site.is_local:
             give_up_elsewhere(driver, socket.gethostname(), time.time())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -53,7 +53,13 @@ class Submission:
         return dict.fromkeys(self.keys, job_id)
 
 
-def prepare(workshop: Workshop, batch: Batch, known: Collection[AttemptKey], throttle: int | None) -> Submission:
+def prepare(
+    workshop: Workshop,
+    batch: Batch,
+    known: Collection[AttemptKey],
+    throttle: int | None,
+    breathe: Callable[[], None] = lambda: None,
+) -> Submission:
     """Write the batch's attempts and its script, durably; nothing is submitted yet.
 
     A group's group.json comes first: an attempt directory that is found after a crash is known to be of the group.
@@ -61,15 +67,16 @@ def prepare(workshop: Workshop, batch: Batch, known: Collection[AttemptKey], thr
     Args:
         known: attempts that the ledger knows; new ones get other numbers.
         throttle: elements of an array that may run at once.
+        breathe: called between attempts, since a thousand of them take their time on a slow file system.
     """
-    numbers = {task: workshop.next_attempt(task, known) for task in batch.tasks}
-    keys = tuple(AttemptKey(task.point_id, task.repeat, numbers[task]) for task in batch.tasks)
+    keys = workshop.next_keys(batch.tasks, known)
     if batch.kind == "single":
         key, attempt, spec = workshop.prepare(batch.tasks[0], keys[0].attempt)
         return Submission(batch, (key,), spec.job_name, attempt.script)
     group, paths = _new_group(workshop, batch, keys)
-    for task in batch.tasks:
-        workshop.prepare(task, numbers[task])
+    for task, key in zip(batch.tasks, keys, strict=True):
+        workshop.prepare(task, key.attempt)
+        breathe()
     if batch.kind == "array":
         write_atomically(paths.map, array_map([workshop.paths(key).root for key in keys]))
     write_atomically(paths.script, _script(workshop, group, paths, throttle), mode=0o755)

@@ -399,6 +399,12 @@ def test_elements_share_the_fate_of_an_array_that_can_never_run() -> None:
     assert elements_of("pbs", [Answer(0, text, ""), OK], 2) == ["QUEUED Q never", "nothing"]
 
 
+def test_an_element_of_torque_is_found_by_the_name_that_was_submitted() -> None:
+    record = pbs_text("7[3].srv", Job_Name="h1g2-3", job_state="Q") + pbs_text("8.srv", Job_Name="a-1", job_state="Q")
+    found = scheduler("torque").parse_find(Answer(0, "ids 7[3].srv 8.srv\n" + record, "")) or []
+    assert [job.job_name for job in found] == ["h1g2", "a-1"]
+
+
 def test_an_array_in_the_queue_counts_each_element_that_has_not_ended() -> None:
     record = pbs_text(
         "7[].srv", Job_Name="h1", job_state="B", array_state_count="Queued:3 Running:2 Exiting:1 Expired:5"

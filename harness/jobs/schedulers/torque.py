@@ -84,9 +84,14 @@ def observe(job_id: str, record: Record) -> Observation | None:
         native_state=letter,
         exit_status=exit_status if state.ended else None,
         reason=record.get("comment", ""),
-        job_name=record.get("Job_Name", ""),
+        job_name=_name(job_id, record.get("Job_Name", "")),
         elements=pbs_family.elements(record),
     )
+
+
+def _name(job_id: str, name: str) -> str:
+    """The name that was submitted: Torque adds ``-index`` to it for each element of an array."""
+    return name.rpartition("-")[0] or name if re.search(r"\[\d+\]", job_id) else name
 
 
 def _completed_state(record: Record, exit_status: int | None) -> JobState:

@@ -217,6 +217,9 @@ def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
     world.clock.on_tick.append(lambda: world.clock.now() > empty_at and world.scheduler.others.clear())
     assert states(world.session(run_missing)) == {"SUCCEEDED": 2}
     assert world.clock.now() > empty_at
+    assert world.said == [
+        "waiting for room in the queue: 0 jobs of this campaign and 5 others of yours, 5 in all; see --max-queued"
+    ]
 
 
 def test_a_packs_own_canary_is_nobodys_task(tmp_path: Path) -> None:

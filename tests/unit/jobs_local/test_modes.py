@@ -10,7 +10,7 @@ from jobs_support import make_cluster, make_placement
 from simulation_support import campaign
 
 from harness.errors import UserError
-from harness.jobs.modes import How, Plan, plan_batches, throttle_of
+from harness.jobs.modes import How, Plan, plan_batches, quota_of, throttle_of
 from harness.model.campaign import Campaign
 from harness.model.cluster import Cluster, Directives, Queue
 
@@ -35,7 +35,7 @@ def shape(plan: Plan) -> list[tuple[str, int]]:
         (on_queue(), 10, 600, [("array", 10)], "one array is one submission"),
         (on_queue(max_array_size=4), 10, 600, [("array", 3), ("array", 3), ("array", 4)], "one array"),
         (on_queue(max_array_size=1), 10, 600, [("single", 1)] * 10, "takes no arrays"),
-        (on_queue(max_queued_jobs=5), 11, 600, [("array", 3), ("array", 4), ("array", 4)], "one array"),
+        (on_queue(max_queued_jobs=8), 11, 600, [("array", 3), ("array", 4), ("array", 4)], "one array"),
         (on_queue(max_queued_jobs=2), 12, 600, [("pack", 13)], "holds 2 jobs of yours, and 12 runs are many more"),
         (on_queue(), 12, 300, [("pack", 13)], "at most 00:05:00 are shorter"),
         (on_queue(max_walltime_s=3600), 12, 300, [("pack", 7), ("pack", 7)], "shorter"),
@@ -130,6 +130,12 @@ def test_no_arrays_on_this_machine() -> None:
 
 
 def test_a_users_own_limit_beats_the_queues() -> None:
-    plan = planned(on_queue(max_queued_jobs=100), campaign(points=12), mode="array", max_queued=3)
+    plan = planned(on_queue(max_queued_jobs=100), campaign(points=12), mode="array", max_queued=6)
     assert shape(plan) == [("array", 3)] * 4
-    assert make_placement().queue is None
+
+
+def test_the_queue_of_the_placement_counts_and_not_the_clusters_own() -> None:
+    cluster = make_cluster("slurm", queue="q", queues={"q": Queue(max_queued_jobs=2), "other": Queue()})
+    placements = [make_placement(queue="other"), make_placement(queue="other")]
+    assert quota_of(cluster, How(), placements) is None
+    assert quota_of(cluster, How(), [*placements, make_placement()]) == 2
