@@ -12,6 +12,7 @@ import harness
 #: verb → (module:attr of its click command, one line of help). The help stands here so that ``harness --help``
 #: imports no verb at all: a login node's shared file system makes every import slow.
 VERBS = {
+    "doctor": ("harness.cli.doctor:doctor", "Look at MPI, frameworks, GPUs, binding, storage, scheduler; name remedies."),
     "plan": ("harness.cli.plan:plan", "Expand a sweep on a cluster: points, placements, refusals."),
     "schema": ("harness.cli.schema:schema", "Print the JSON Schema of sweep or cluster files, for editors."),
     "render": ("harness.cli.render:render", "Write the job scripts of a sweep without submitting them."),
@@ -27,6 +28,11 @@ VERBS = {
     "table": ("harness.cli.table:table", "Print a campaign's table."),
     "plot": ("harness.cli.plot:plot", "Draw every figure that a campaign's data support."),
     "report": ("harness.cli.report:report", "Write a campaign's report: one HTML file that opens offline."),
+    "recommend": (
+        "harness.cli.recommend:recommend",
+        "Say how many cores, workers and nodes to ask for, and where the data.",
+    ),
+    "stalls": ("harness.cli.stalls:stalls", "Show where the time of a step goes, by ladder and by recorded waits."),
     "check": ("harness.cli.check:check", "List findings: what makes a campaign's numbers doubtful, and what to do."),
 }
 

@@ -117,14 +117,31 @@ def _in_mpi() -> dict[str, Any]:
     return {"mpi_world": world.Get_size(), "mpi_rank": world.Get_rank(), "mpi_sum_of_ranks": total}
 
 
-def storage(path: str, existing: bool) -> dict[str, Any]:
-    """Speed of a directory's file system; see :mod:`harness.runtime.storage_probe`."""
-    probe = storage_probe.probe_existing if existing else storage_probe.probe
-    return {"path": path, "speed": probe(Path(path))}
+def storage(path: str, with_speed: bool) -> dict[str, Any]:
+    """Whether a directory is there, may be written, and has room; where asked for also how fast it is.
+
+    A directory that may be read only is measured by the files in it.
+    """
+    place = Path(path)
+    if not place.is_dir():
+        return {"path": path, "exists": False, "may_make": _may_make(place)}
+    room = os.statvfs(place)
+    writable = storage_probe.is_writable(place)
+    facts = {"path": path, "exists": True, "writable": writable, "free_bytes": room.f_bavail * room.f_frsize}
+    facts |= {"total_bytes": room.f_blocks * room.f_frsize, "free_files": room.f_favail, "total_files": room.f_files}
+    if with_speed:
+        facts["speed"] = storage_probe.probe(place) if writable else storage_probe.probe_existing(place)
+    return facts
+
+
+def _may_make(place: Path) -> bool:
+    """Whether a directory that does not exist could be made."""
+    existing = next(parent for parent in place.absolute().parents if parent.exists())
+    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
 
 
 def answers(words: list[str]) -> Iterator[dict[str, Any]]:
-    """Answers to ``interpreter``, ``module NAME…``, ``rank [--mpi]`` or ``storage DIRECTORY [--existing]``.
+    """Answers to ``interpreter``, ``module NAME…``, ``rank [--mpi]`` or ``storage DIRECTORY [--speed]``.
 
     Raises:
         UserError: for anything else.
@@ -138,7 +155,7 @@ def answers(words: list[str]) -> Iterator[dict[str, Any]]:
     elif what == "rank" and not names:
         yield rank("--mpi" in options)
     elif what == "storage" and len(names) == 1:
-        yield storage(names[0], "--existing" in options)
+        yield storage(names[0], "--speed" in options)
     else:
         raise UserError(f"probe {' '.join(words)!r}: {nearest(what, ['module', 'interpreter', 'rank', 'storage'])}")
 

@@ -1,0 +1,1 @@
+"""What ``harness doctor`` looks at, one file an area: each yields checks, none raises for a site's faults."""
