@@ -13,7 +13,7 @@ from harness.cli.options import project_root
 from harness.cli.outcome import Outcome, outcome_of
 from harness.cli.status_view import driver_text
 from harness.jobs.campaign import load_campaign
-from harness.jobs.drive import Statuses
+from harness.jobs.drive import Driver, Statuses
 from harness.jobs.ledger import read_statuses
 from harness.jobs.lock import LockError, read_holder
 from harness.jobs.session import opened
@@ -50,10 +50,7 @@ def cancel_campaign(
     while time.monotonic() < deadline:
         try:
             with opened(layout, project_root(Path.cwd()), lambda _key, _status: None) as driver:
-                if chosen := meant(driver.ledger.statuses):
-                    console.print(f"cancelling {len(chosen)} runs …")
-                    for complaint in driver.cancel_active(CANCEL_PATIENCE_S, chosen):
-                        console.print(complaint, style="yellow", markup=False, soft_wrap=True)
+                _cancel(driver, meant(driver.ledger.statuses), console)
                 break
         except LockError as error:
             if only or state:
@@ -69,3 +66,10 @@ def cancel_campaign(
     statuses = read_statuses(layout.ledger)
     driver_left = not (only or state) and driver_text(layout) != ""
     return outcome_of(campaign, layout, campaign.tasks, statuses), len(meant(statuses)) + driver_left
+
+
+def _cancel(driver: Driver, keys: list[AttemptKey], console: Console) -> None:
+    if keys:
+        console.print(f"cancelling {len(keys)} runs …")
+        for complaint in driver.cancel_active(CANCEL_PATIENCE_S, keys):
+            console.print(complaint, style="yellow", markup=False, soft_wrap=True)

@@ -16,7 +16,7 @@ from harness.jobs.campaign import load_campaign, open_campaign, read_cluster
 from harness.jobs.drive import Driver, Report, Stop
 from harness.jobs.ledger import Ledger
 from harness.jobs.local_registry import host_of
-from harness.jobs.lock import locked
+from harness.jobs.lock import CampaignLock, locked
 from harness.jobs.modes import How, plan_batches, quota_of, throttle_of
 from harness.jobs.render import package_root, render_job
 from harness.jobs.room import Room
@@ -65,41 +65,41 @@ def opened(
     with locked(layout.lock, patience_s=LOCK_PATIENCE_S) as lock, Ledger(layout.ledger, time.time) as ledger:
         campaign, cluster = _campaign(layout, planned)
         layout.stop.unlink(missing_ok=True)
-        workshop = Workshop(
-            campaign,
-            cluster,
-            layout,
-            _renderer(project_root),
-            harness.__version__,
-            git_commit(package_root()),
-            project_root,
-        )
-        site, pace = Site(cluster), LOCAL_PACE if cluster.scheduler == "local" else SHARED_PACE
-        quota = quota_of(cluster, how, [point.placement for point in campaign.points.values()])
-        watcher = Watcher(workshop, site, ledger, time.monotonic, pace)
-        driver = Driver(
-            workshop=workshop,
-            site=site,
-            ledger=ledger,
-            watcher=watcher,
-            lock=lock,
-            room=Room(site, ledger, time.monotonic, how.jobs or default_limit(cluster), quota),
-            clock=time.monotonic,
-            sleep=time.sleep,
-            report=report,
-            tick_s=pace.tick_s,
-            batching=lambda tasks: plan_batches(campaign, cluster, tasks, how, _seed(campaign, ledger)).batches,
-            throttle=throttle_of(cluster, how),
-            spacing_s=1.0 / rate if (rate := rate_of(cluster, how)) else 0.0,
-            retries=retries,
-            stop=stop or Stop(),
-            say=say,
-        )
+        driver = _driver(_workshop(campaign, cluster, layout, project_root), ledger, lock, how, report)
+        driver.retries, driver.stop, driver.say = retries, stop or driver.stop, say
         if driver.site.is_local:
             give_up_elsewhere(driver, socket.gethostname(), time.time())
         driver.reconcile()
         yield driver
         layout.stop.unlink(missing_ok=True)
+
+
+def _workshop(campaign: Campaign, cluster: Cluster, layout: CampaignLayout, project_root: Path) -> Workshop:
+    commit = git_commit(package_root())
+    return Workshop(
+        campaign, cluster, layout, _renderer(project_root), harness.__version__, commit, project_root=project_root
+    )
+
+
+def _driver(workshop: Workshop, ledger: Ledger, lock: CampaignLock, how: How, report: Report) -> Driver:
+    campaign, cluster = workshop.campaign, workshop.cluster
+    site, pace = Site(cluster), LOCAL_PACE if cluster.scheduler == "local" else SHARED_PACE
+    quota = quota_of(cluster, how, [point.placement for point in campaign.points.values()])
+    return Driver(
+        workshop=workshop,
+        site=site,
+        ledger=ledger,
+        watcher=Watcher(workshop, site, ledger, time.monotonic, pace),
+        lock=lock,
+        room=Room(site, ledger, time.monotonic, how.jobs or default_limit(cluster), quota),
+        clock=time.monotonic,
+        sleep=time.sleep,
+        report=report,
+        tick_s=pace.tick_s,
+        batching=lambda tasks: plan_batches(campaign, cluster, tasks, how, _seed(campaign, ledger)).batches,
+        throttle=throttle_of(cluster, how),
+        spacing_s=1.0 / rate if (rate := rate_of(cluster, how)) else 0.0,
+    )
 
 
 def _seed(campaign: Campaign, ledger: Ledger) -> str:
