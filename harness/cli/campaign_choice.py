@@ -18,15 +18,27 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 NEEDED = ("numpy", "pandas", "pyarrow", "scipy", "matplotlib")
 
 
-def campaign_options(command: Command) -> Command:
-    """The argument CAMPAIGN and the option --results."""
-    results = click.option(
+def results_option(command: Command) -> Command:
+    """The option --results."""
+    return click.option(
         "--results",
         type=click.Path(path_type=Path, file_okay=False),
         help="Directory that holds campaigns; default: results/ of the project.",
-    )
-    argument = click.argument("campaign")
-    return argument(results(command))
+    )(command)
+
+
+def campaign_options(command: Command) -> Command:
+    """The argument CAMPAIGN and the option --results."""
+    return click.argument("campaign")(results_option(command))
+
+
+def need_packages() -> None:
+    """Raises:
+    UserError: where packages for the analysis are missing.
+    """
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserError(f"the analysis needs {', '.join(missing)}; install them with: pip install '.[report]'")
 
 
 def chosen(campaign: str, results: Path | None) -> CampaignLayout:
@@ -35,9 +47,7 @@ def chosen(campaign: str, results: Path | None) -> CampaignLayout:
     Raises:
         UserError: where there is none of this name, or packages for the analysis are missing.
     """
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UserError(f"the analysis needs {', '.join(missing)}; install them with: pip install '.[report]'")
+    need_packages()
     named = (results or ProjectLayout(project_root(Path.cwd())).results) / campaign
     path = Path(campaign)
     layout = CampaignLayout(path if (path / "campaign.json").is_file() else named)

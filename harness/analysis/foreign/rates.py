@@ -1,0 +1,146 @@
+"""Rates of a segment: what the program published, and images / elapsed time computed anew from its steps. Pure.
+
+Where a log gives rates r of steps with equal batches, images / elapsed time is their harmonic mean: a step of B images
+took B / r. Their arithmetic mean, which many programs print, is never smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.analysis import stats, steady
+from harness.analysis.foreign.patterns import Pattern
+from harness.analysis.foreign.segments import Segment
+from harness.analysis.stats import UNKNOWN, Estimate, Floats
+
+#: Published and computed rates that differ by more than this share part.
+PARTS_AT = 0.03
+
+
+@dataclass(frozen=True)
+class Rates:
+    """images/s by several definitions, NaN or unknown where the log does not tell.
+
+    ``published``: as the program printed it. ``mean_of_steps``: arithmetic mean of the steps' rates after the warm-up.
+    ``elapsed``: images / elapsed time over the same steps. ``steady``: the same over the steady window.
+    """
+
+    published: float
+    mean_of_steps: float
+    elapsed: float
+    steady: Estimate
+    steps: int
+    warmup: int
+    left_out: int
+    reason: str
+
+    @property
+    def honest(self) -> float:
+        """The steady rate where there is one, otherwise images / elapsed time."""
+        return self.steady.value if math.isfinite(self.steady.value) else self.elapsed
+
+    @property
+    def overstated(self) -> float:
+        """Published rate (or the mean of step rates, where none was printed) / honest rate."""
+        said = self.published if math.isfinite(self.published) else self.mean_of_steps
+        return said / self.honest if self.honest > 0 else math.nan
+
+    @property
+    def parts(self) -> bool:
+        return math.isfinite(self.overstated) and abs(self.overstated - 1) > PARTS_AT
+
+
+def rates(segment: Segment, pattern: Pattern) -> Rates:
+    """The rates of a segment; ``reason`` says why there is no steady one."""
+    published = _summary_rate(segment, pattern)
+    images, seconds, lack = _steps(segment, pattern)
+    count = len(seconds)
+    if not count:
+        why = lack or "the log has no line for each step"
+        return Rates(published, math.nan, math.nan, UNKNOWN, len(segment.steps), 0, 0, why)
+    even = seconds / images * np.mean(images)
+    window = steady.find_steady(even, None, 0)
+    after = slice(window.warmup, None)
+    return Rates(
+        published=published,
+        mean_of_steps=float(np.mean(images[after] / seconds[after])),
+        elapsed=stats.rate(images[after], seconds[after]),
+        steady=stats.within_run(images[window.begin :], seconds[window.begin :]) if window.steady else UNKNOWN,
+        steps=count,
+        warmup=window.warmup,
+        left_out=window.begin,
+        reason=window.reason,
+    )
+
+
+def _fact(segment: Segment, name: str) -> float:
+    value = segment.configuration.get(name)
+    return value if isinstance(value, float) else math.nan
+
+
+def _batch(segment: Segment, pattern: Pattern) -> float:
+    """Images of one step over all ranks."""
+    ranks = _fact(segment, "ranks")
+    return _fact(segment, "batch_size") * (ranks if pattern.batch_per_rank and ranks > 0 else 1.0)
+
+
+def _summary_rate(segment: Segment, pattern: Pattern) -> float:
+    if "images_per_s" in segment.summary:
+        return segment.summary["images_per_s"]
+    if "epoch_s" in segment.summary:
+        return _fact(segment, "images") / segment.summary["epoch_s"]
+    return _batch(segment, pattern) / segment.summary.get("step_s", math.nan)
+
+
+def _steps(segment: Segment, pattern: Pattern) -> tuple[Floats, Floats, str]:
+    """Images and seconds of each step line, shape (steps,), or empty with what is lacking."""
+    empty = np.zeros(0)
+    if pattern.running_mean:
+        return *_differences(segment, pattern), ""
+    images, seconds = [], []
+    for step in segment.steps:
+        count, elapsed_s, lack = _step(step, segment, pattern)
+        if lack:
+            return empty, empty, lack
+        if elapsed_s > 0 and math.isfinite(elapsed_s):
+            images.append(count)
+            seconds.append(elapsed_s)
+    return np.asarray(images), np.asarray(seconds), ""
+
+
+def _step(step: dict[str, float], segment: Segment, pattern: Pattern) -> tuple[float, float, str]:
+    """(images, seconds, what is lacking) of one step line."""
+    batch = _batch(segment, pattern)
+    if "images_per_s" in step:
+        ranks = _fact(segment, "ranks") if pattern.per_rank else 1.0
+        if not ranks > 0:
+            return 0.0, 0.0, "the number of ranks is not in the log: give --fact ranks=N"
+        images = batch if batch > 0 else 1.0
+        rate = step["images_per_s"] * ranks
+        return images, images / rate if rate > 0 else math.inf, ""
+    if "epoch_s" in step and ("step_s" not in step or _fact(segment, "images") > 0):
+        images = step.get("images", _fact(segment, "images"))
+        if not images > 0:
+            return 0.0, 0.0, "the images of an epoch are not in the log: give --fact images=N"
+        return images, step["epoch_s"], ""
+    if not batch > 0:
+        return 0.0, 0.0, "the batch size is not in the log: give --fact batch_size=N"
+    steps = step.get("steps", 1.0)
+    return steps * batch, steps * step["step_s"], ""
+
+
+def _differences(segment: Segment, pattern: Pattern) -> tuple[Floats, Floats]:
+    """Steps between the lines of a running mean m(n) = images / elapsed time: elapsed is n · batch / m(n)."""
+    batch = _batch(segment, pattern)
+    batch = batch if batch > 0 else 1.0
+    number = np.asarray([s["step"] for s in segment.steps if s.get("images_per_s", 0) > 0 and "step" in s])
+    mean = np.asarray([s["images_per_s"] for s in segment.steps if s.get("images_per_s", 0) > 0 and "step" in s])
+    if not len(number):
+        return np.zeros(0), np.zeros(0)
+    images, elapsed_s = number * batch, number * batch / mean
+    seconds, counts = np.diff(elapsed_s, prepend=0.0), np.diff(images, prepend=0.0)
+    good = (seconds > 0) & (counts > 0)
+    return counts[good], seconds[good]

@@ -1,0 +1,122 @@
+"""Foreign logs → one table: a row per configuration of a log, published and honest rates side by side."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from harness.analysis.foreign.patterns import Pattern
+from harness.analysis.foreign.rates import Rates, rates
+from harness.analysis.foreign.segments import Segment, Value, segments
+from harness.errors import UserError
+from harness.model.columns import Column
+
+#: What every row has; columns of the log's own configuration stand between ``pattern`` and ``steps``.
+COLUMNS = (
+    Column("log", "text", "", "path of the log"),
+    Column("line", "int", "", "line at which the configuration begins"),
+    Column("pattern", "text", "", "name of the pattern that read it"),
+    Column("steps", "int", "", "lines for steps (or epochs) found"),
+    Column("warmup_steps", "int", "", "leading slow ones, left out of all rates computed here"),
+    Column("left_out_steps", "int", "", "those before the steady window, warm-up included"),
+    Column("published_images_per_s", "float", "1/s", "as the program printed it", True),
+    Column(
+        "mean_of_step_rates", "float", "1/s", "arithmetic mean of step rates; overstated while a buffer drains", True
+    ),
+    Column("elapsed_images_per_s", "float", "1/s", "images / elapsed time over the same steps (harmonic mean)", True),
+    Column("images_per_s", "float", "1/s", "images / elapsed time over the steady window", True),
+    Column("images_per_s_low", "float", "1/s", "lower end of its 95 % interval"),
+    Column("images_per_s_high", "float", "1/s", "upper end of its 95 % interval"),
+    Column("overstated", "float", "", "published (or mean of step rates) / steady rate (or images / elapsed time)"),
+    Column("remark", "text", "", "where published and honest rates part, and why there is no steady rate"),
+)
+_HEAD = 3
+
+
+def paths(globs: Sequence[str]) -> list[Path]:
+    """Files that the globs name, each once, sorted.
+
+    Raises:
+        UserError: where a glob names no file.
+    """
+    found: set[Path] = set()
+    for text in globs:
+        path = Path(text).expanduser()
+        pattern = str(path.relative_to(path.anchor))
+        here = {path} if path.is_file() else {p for p in Path(path.anchor).glob(pattern) if p.is_file()}
+        if not here:
+            raise UserError(f"no file matches {text!r}; quote the glob, ** goes through folders")
+        found |= here
+    return sorted(found)
+
+
+def read(path: Path) -> str:
+    """A log's text; gzip is unpacked, what is not UTF-8 is replaced."""
+    data = path.read_bytes()
+    return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8", "replace")
+
+
+def collect_logs(
+    logs: Sequence[Path],
+    pattern: Pattern,
+    given: Mapping[str, Value],
+    progress: Callable[[int, int], None] | None = None,
+) -> pd.DataFrame:
+    """A row for each measured configuration in the logs; a log without one is left out of the table.
+
+    Raises:
+        UserError: for a log that cannot be read.
+    """
+    rows: list[dict[str, Any]] = []
+    for number, path in enumerate(logs, 1):
+        try:
+            text = read(path)
+        except (OSError, EOFError) as error:
+            raise UserError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        rows += [_row(path, pattern, segment) for segment in segments(text, pattern, given)]
+        if progress is not None:
+            progress(number, len(logs))
+    own = list(dict.fromkeys(name for row in rows for name in row if name not in _NAMES))
+    return pd.DataFrame(rows, columns=[*_NAMES[:_HEAD], *own, *_NAMES[_HEAD:]])
+
+
+_NAMES = [column.name for column in COLUMNS]
+
+
+def _row(path: Path, pattern: Pattern, segment: Segment) -> dict[str, Any]:
+    found = rates(segment, pattern)
+    known = found.steady.known
+    own = {name: int(v) if isinstance(v, float) and v.is_integer() else v for name, v in segment.configuration.items()}
+    return {name: value for name, value in own.items() if name not in _NAMES} | {
+        "log": str(path),
+        "line": segment.line,
+        "pattern": pattern.name,
+        "steps": found.steps,
+        "warmup_steps": found.warmup,
+        "left_out_steps": found.left_out,
+        "published_images_per_s": found.published,
+        "mean_of_step_rates": found.mean_of_steps,
+        "elapsed_images_per_s": found.elapsed,
+        "images_per_s": found.steady.value,
+        "images_per_s_low": found.steady.low if known else math.nan,
+        "images_per_s_high": found.steady.high if known else math.nan,
+        "overstated": found.overstated,
+        "remark": remark(found),
+    }
+
+
+def remark(found: Rates) -> str:
+    """``published 2.67 times what the steps sustain; no steady rate: …``."""
+    said = []
+    if found.parts:
+        what = "published" if math.isfinite(found.published) else "mean of step rates"
+        against = "is sustained" if math.isfinite(found.steady.value) else "images / elapsed time gives"
+        said.append(f"{what} {found.overstated:.3g} times what {against}")
+    if found.reason:
+        said.append(f"no steady rate: {found.reason}")
+    return "; ".join(said)

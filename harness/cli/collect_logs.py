@@ -1,0 +1,78 @@
+"""``harness collect --logs``: logs of other programs → a table of published and honest rates."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.campaign_choice import need_packages
+from harness.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def collect_logs(globs: Sequence[str], pattern: str, facts: Sequence[str], output: Path | None, as_json: bool) -> None:
+    """Read the logs, then print their table, or write it where ``output`` is given (``.csv`` or ``.parquet``)."""
+    need_packages()
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from harness.analysis.foreign import patterns, table
+
+    loaded = patterns.load(pattern)
+    logs, given = table.paths(globs), dict(map(_fact, facts))
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading logs", total=len(logs))
+        found = table.collect_logs(logs, loaded, given, lambda done, total: progress.update(task, completed=done))
+    if found.empty:
+        raise UserError(
+            f"none of {len(logs)} logs has a line that pattern {loaded.name} knows; "
+            f"shipped patterns: {', '.join(patterns.shipped())}, or give your own file"
+        )
+    if output is not None:
+        _write(found, output)
+    if as_json:
+        click.echo(found.to_json(orient="records", indent=1, force_ascii=False))
+    elif output is None:
+        _print(found)
+    else:
+        click.echo(f"{len(found)} configurations in {len(logs)} logs → {output}")
+
+
+def _fact(text: str) -> tuple[str, float | str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UserError(f"--fact {text!r}: write NAME=VALUE, such as batch_size=256")
+    try:
+        return name, float(value)
+    except ValueError:
+        return name, value
+
+
+def _write(found: pd.DataFrame, path: Path) -> None:
+    from harness.files import write_atomically
+
+    buffer = io.BytesIO()
+    if path.suffix == ".parquet":
+        found.to_parquet(buffer, index=False)
+    elif path.suffix == ".csv":
+        found.to_csv(buffer, index=False, lineterminator="\n")
+    else:
+        raise UserError(f"{path}: the name must end in .csv or .parquet")
+    try:
+        write_atomically(path, buffer.getvalue())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+
+
+def _print(found: pd.DataFrame) -> None:
+    from rich.console import Console
+
+    from harness.report import foreign_grid, tables
+
+    tables.print_grid(foreign_grid.logs_grid(found), Console(soft_wrap=False))
