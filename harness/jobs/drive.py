@@ -176,11 +176,12 @@ class Driver:
         Returns what the scheduler complained of, and which jobs go on all the same.
         """
         chosen = set(self.watcher.active() if keys is None else keys)
+        ending = chosen - self.watcher.going_on(chosen)
         complaints = self.watcher.cancel(chosen)
         for complaint in complaints:
             self.ledger.note(f"cancellation: {complaint}")
         deadline = self.clock() + patience_s
-        while chosen & set(self.watcher.active()) and self.clock() < deadline:
+        while ending & set(self.watcher.active()) and self.clock() < deadline:
             self.sleep(self.tick_s)
             self.watcher.hurry()
             self.look()

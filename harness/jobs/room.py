@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from harness.jobs.interval import Interval
 from harness.jobs.ledger import Ledger
 from harness.jobs.site import Site
 from harness.jobs.submission import Batch
-from harness.jobs.watch import Interval
 from harness.model.ledger import AttemptKey, AttemptStatus
 
 #: seconds between two looks at the user's other jobs

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from harness.jobs.attempts import has_started, verdict_on
 from harness.jobs.drive import Statuses
+from harness.jobs.interval import Interval
 from harness.jobs.ledger import read_statuses
 from harness.jobs.packs import WAITS
-from harness.jobs.watch import Interval
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.model.job import JobState, Observation

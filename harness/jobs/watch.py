@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from harness.jobs.attempts import Workshop, fence, has_started
+from harness.jobs.interval import Interval
 from harness.jobs.ledger import Ledger
 from harness.jobs.packs import Packs
 from harness.jobs.site import Site
@@ -16,31 +17,6 @@ from harness.model.ledger import AttemptKey
 NEVER_QUEUED = "the submission never reached the scheduler"
 NEVER_RUNNABLE = "can never run"
 NEVER_BEGAN = "its pack ended before its turn"
-
-
-@dataclass
-class Interval:
-    """The time between two questions: short after something happened, then growing up to ``most_s``."""
-
-    first_s: float
-    most_s: float
-    factor: float = 1.5
-    current_s: float = field(init=False)
-    next_s: float = field(init=False, default=0.0)
-
-    def __post_init__(self) -> None:
-        self.current_s = self.first_s
-
-    def is_due(self, now: float) -> bool:
-        return now >= self.next_s
-
-    def asked(self, now: float) -> None:
-        self.next_s = now + self.current_s
-        self.current_s = min(self.current_s * self.factor, self.most_s)
-
-    def restart(self, now: float) -> None:
-        self.current_s = self.first_s
-        self.next_s = min(self.next_s, now + self.first_s)
 
 
 @dataclass(frozen=True)
@@ -94,6 +70,11 @@ class Watcher:
         for key, status in list(self._ledger.statuses.items()):
             if status.state is JobState.LOST and not self._weigh(key):
                 fence(self._workshop.paths(key))
+
+    def going_on(self, keys: Collection[AttemptKey]) -> set[AttemptKey]:
+        """Those among ``keys`` that cannot be cancelled without others: they run in a pack that is to go on."""
+        chosen = set(keys)
+        return {key for key in keys if self._packs.has_others(key, chosen) and has_started(self._workshop.paths(key))}
 
     def cancel(self, keys: Collection[AttemptKey]) -> list[str]:
         """Ask the scheduler to end the jobs of these attempts; returns its complaints, and which go on all the same.
