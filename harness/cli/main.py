@@ -12,6 +12,7 @@ import harness
 #: verb → (module:attr of its click command, one line of help). The help stands here so that ``harness --help``
 #: imports no verb at all: a login node's shared file system makes every import slow.
 VERBS = {
+    "init": ("harness.cli.init:init", "Write a cluster file from what this site tells of itself."),
     "doctor": ("harness.cli.doctor:doctor", "Look at MPI, frameworks, GPUs, binding, storage, scheduler; name remedies."),
     "plan": ("harness.cli.plan:plan", "Expand a sweep on a cluster: points, placements, refusals."),
     "schema": ("harness.cli.schema:schema", "Print the JSON Schema of sweep or cluster files, for editors."),
