@@ -17,6 +17,9 @@ from harness.errors import UserError
 from harness.model.job import RunSpec
 from harness.runtime.interfaces import Ranks
 
+#: read by Open MPI when it starts: whether waiting gives up the core to others (ompi_info --param mpi all)
+YIELD = "OMPI_MCA_mpi_yield_when_idle"
+
 
 class HorovodExchange(ABC):
     """What both frameworks share. ``hvd`` is ``horovod.torch`` or ``horovod.tensorflow``, initialised."""
@@ -68,7 +71,8 @@ class HorovodExchange(ABC):
     def versions(self) -> dict[str, str]:
         """``horovod_operations``: what carries tensors on a GPU; without nccl they pass through host memory."""
         operations = "nccl" if self._hvd.nccl_built() else "mpi" if self._hvd.mpi_built() else "gloo"
-        return {"horovod": metadata.version("horovod"), "horovod_operations": operations}
+        yields = os.environ.get(YIELD, "0")
+        return {"horovod": metadata.version("horovod"), "horovod_operations": operations, "mpi_yield_when_idle": yields}
 
 
 class TorchHorovod(HorovodExchange):
@@ -112,6 +116,8 @@ def build(spec: RunSpec, ranks: Ranks, device: str) -> HorovodExchange:
             another MPI than the launcher.
     """
     framework = spec.axes.framework
+    # Horovod's own thread waits in MPI beside threads that compute; without yielding it takes a core from them
+    os.environ.setdefault(YIELD, "1")
     try:
         exchange = _load_torch() if framework == "torch" else _load_tensorflow()
     # a binary made for other versions fails in ways of its own: ImportError, OSError, TensorFlow's NotFoundError
