@@ -11,6 +11,7 @@ import click
 from harness.cli.options import project_root
 
 if TYPE_CHECKING:
+    from harness.jobs.survey.facts import Batch
     from harness.jobs.survey.look import Surroundings
 
 EPILOG = """\b
@@ -89,11 +90,14 @@ def _look(scheduler: str | None, queue: str | None) -> Surroundings:
     """The site; a queue that it does not have is refused."""
     from harness.errors import UserError, nearest
     from harness.jobs import shell
-    from harness.jobs.survey import ask
+    from harness.jobs.survey.ask import NoAnswer, recognise
     from harness.jobs.survey.look import look
 
-    chosen = ask.recognise() if scheduler is None else None if scheduler == "local" else scheduler
-    found = look(chosen, lambda argv: shell.run(argv, timeout_s=60))  # type: ignore[arg-type]
+    named: dict[str, list[Batch]] = {"slurm": ["slurm"], "pbs": ["pbs"], "torque": ["torque"], "local": []}
+    try:
+        found = look(named[scheduler] if scheduler else recognise(), lambda argv: shell.run(argv, timeout_s=60))
+    except NoAnswer as error:
+        raise NoAnswer(f"{error}\ntry again later; where jobs go to no scheduler, say --scheduler local") from None
     if queue and (found.site is None or found.site.queue(queue) is None):
         names = [known.name for known in found.site.queues] if found.site else []
         raise UserError(f"no queue {queue!r} here; " + (nearest(queue, names) if names else "there is no scheduler"))

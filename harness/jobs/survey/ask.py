@@ -17,10 +17,30 @@ class NoAnswer(HarnessError):
     """A scheduler's command failed, with what it said."""
 
 
-def recognise(which: Callable[[str], str | None] = shutil.which) -> Batch | None:
-    """The batch system whose commands are in PATH; of PBS and Torque, ``pbs``: only the server can tell which."""
+def recognise(which: Callable[[str], str | None] = shutil.which) -> list[Batch]:
+    """The batch systems whose commands are in PATH; of PBS and Torque, ``pbs``: only the server can tell which.
+
+    Commands alone prove little: packages of one may lie on the nodes of another.
+    """
     families: tuple[Batch, ...] = ("slurm", "pbs")
-    return next((name for name in families if all(which(command) for command in COMMANDS[name])), None)
+    return [name for name in families if all(which(command) for command in COMMANDS[name])]
+
+
+def ask_any(schedulers: Sequence[Batch], run: Runner) -> SiteFacts | None:
+    """The first site that answers; None where there is nobody to ask.
+
+    Raises:
+        NoAnswer: none of them answered, with what each said.
+    """
+    said = []
+    for scheduler in schedulers:
+        try:
+            return ask(scheduler, run)
+        except NoAnswer as error:
+            said.append(str(error))
+    if said:
+        raise NoAnswer("; ".join(said))
+    return None
 
 
 def ask(scheduler: Batch, run: Runner) -> SiteFacts:

@@ -7,12 +7,12 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.jobs.survey import machine
-from harness.jobs.survey.ask import Runner, ask
+from harness.jobs.survey.ask import Runner, ask_any
 from harness.jobs.survey.facts import Batch, SiteFacts
 from harness.jobs.survey.machine import Mount, Processors
 from harness.jobs.survey.mpi import MpiVersion, recognise
@@ -47,11 +47,11 @@ class Surroundings:
     python_is_shared: bool = False
 
 
-def look(scheduler: Batch | None, run: Runner, environ: Mapping[str, str] = os.environ) -> Surroundings:
-    """Ask the scheduler, if there is one, and this machine.
+def look(schedulers: Sequence[Batch], run: Runner, environ: Mapping[str, str] = os.environ) -> Surroundings:
+    """Ask the first of the schedulers that answers, and this machine.
 
     Raises:
-        NoAnswer: the scheduler could not be asked.
+        NoAnswer: no scheduler could be asked.
     """
     path = os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", os.defpath)])
     mpirun = shutil.which("mpirun", path=path) or shutil.which("mpiexec", path=path) or ""
@@ -60,7 +60,7 @@ def look(scheduler: Batch | None, run: Runner, environ: Mapping[str, str] = os.e
     under_python = machine.mount_of(os.path.realpath(sys.executable), mounts)
     return Surroundings(
         host=os.uname().nodename,
-        site=ask(scheduler, run) if scheduler else None,
+        site=ask_any(schedulers, run),
         processors=machine.parse_lscpu(run(["lscpu", "-J"]).stdout),
         gpus=tuple(machine.parse_nvidia_smi(run(machine.NVIDIA_SMI).stdout)),
         modules=tuple(useful_modules(_modules(run))),

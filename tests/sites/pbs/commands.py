@@ -1,4 +1,4 @@
-"""qsub, qstat, qdel, qselect, qhold, qrls, pbs_tmrsh: what each does with the server's jobs."""
+"""qsub, qstat, qdel, qselect, qrls, pbsnodes: what each does with the server's jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sites.pbs import answers, options, resources, torque
+from sites.pbs import answers, options, resources, survey, torque
 from sites.pbs.jobs import HELD, Job, Unit
 from sites.pbs.options import RANGE, Request
 from sites.pbs.words import Rejected, Reply, illegal_value
@@ -172,6 +172,8 @@ async def qstat(server: Server, command: Mapping[str, Any]) -> Reply:
     """Describe jobs; what cannot be answered goes to stderr, the rest is answered all the same."""
     flags, ids = getopt.gnu_getopt(command["argv"], "aefF:hHinpqQrRsStT:u:wxBEG")
     given = {name[1:]: value for name, value in flags}
+    if "B" in given or "Q" in given:
+        return Reply(survey.servers(server) if "B" in given else survey.queues(server))
     # Torque shows ended jobs for a while without being asked
     history, expand = "x" in given or "H" in given or server.is_torque, "t" in given
     found: dict[str, answers.Attributes] = {}
@@ -280,10 +282,15 @@ async def qrls(server: Server, command: Mapping[str, Any]) -> Reply:
     return Reply()
 
 
+async def pbsnodes(server: Server, command: Mapping[str, Any]) -> Reply:
+    return Reply(survey.nodes(server))
+
+
 COMMANDS: dict[str, Callable[[Any, Mapping[str, Any]], Awaitable[Reply]]] = {
     "qsub": qsub,
     "qstat": qstat,
     "qdel": qdel,
     "qselect": qselect,
     "qrls": qrls,
+    "pbsnodes": pbsnodes,
 }
