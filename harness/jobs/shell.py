@@ -16,11 +16,16 @@ TIMEOUT_S = 120.0
 COMMAND_NOT_FOUND = 127
 
 
-def run(argv: Sequence[str], timeout_s: float = TIMEOUT_S, added: Mapping[str, str] | None = None) -> Answer:
+def run(
+    argv: Sequence[str],
+    timeout_s: float = TIMEOUT_S,
+    added: Mapping[str, str] | None = None,
+    end_if_interrupted: bool = False,
+) -> Answer:
     """Run a command and return what it said; it is never given a shell or our terminal.
 
-    It gets a session of its own, so that Ctrl-C at the terminal does not cut off a submission half-way. A command
-    that is not there answers as a shell would, with 127.
+    It gets a session of its own, so that Ctrl-C at the terminal does not cut off a submission half-way; with
+    ``end_if_interrupted`` Ctrl-C ends it too. A command that is not there answers as a shell would, with 127.
     """
     environment = {**os.environ, **(added or {}), "LC_ALL": "C"}
     try:
@@ -37,11 +42,19 @@ def run(argv: Sequence[str], timeout_s: float = TIMEOUT_S, added: Mapping[str, s
     try:
         out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        _kill(process)
         out, err = process.communicate()
         return Answer(None, _text(out), _text(err))
+    except KeyboardInterrupt:
+        if end_if_interrupted:
+            _kill(process)
+        raise
     return Answer(process.returncode, _text(out), _text(err))
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def start_detached(argv: Sequence[str], log: Path) -> subprocess.Popen[bytes]:

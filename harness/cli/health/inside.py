@@ -51,7 +51,7 @@ def run(patient: Patient, words: Sequence[str | Shell], timeout_s: float = TIMEO
     """Run a command as a job script would, but for the container."""
     line = " ".join(quote(word) for word in words)
     script = f"{_SCRIPT}{render_environment(patient.cluster, patient.project_root)}\nexec {line}\n"
-    return shell.run(["bash", "-c", script], timeout_s)
+    return shell.run(["bash", "-c", script], timeout_s, end_if_interrupted=True)
 
 
 def probe(patient: Patient, question: Sequence[str], before: Sequence[str] = (), timeout_s: float = TIMEOUT_S) -> Told:
@@ -77,7 +77,7 @@ def own_probe(question: Sequence[str], timeout_s: float) -> Told:
     """
     path = os.pathsep.join([str(package_root()), *filter(None, [os.environ.get("PYTHONPATH")])])
     argv = [sys.executable, "-m", "harness.runtime.probe", *question]
-    answer = shell.run(argv, timeout_s, {"PYTHONPATH": path})
+    answer = shell.run(argv, timeout_s, {"PYTHONPATH": path}, end_if_interrupted=True)
     return Told(records(answer.stdout), answer)
 
 
