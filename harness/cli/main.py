@@ -34,6 +34,7 @@ VERBS = {
         "Say how many cores, workers and nodes to ask for, and where the data.",
     ),
     "stalls": ("harness.cli.stalls:stalls", "Show where the time of a step goes, by ladder and by recorded waits."),
+    "compare": ("harness.cli.compare:compare", "Compare campaigns or clusters, or check against a stored reference."),
     "check": ("harness.cli.check:check", "List findings: what makes a campaign's numbers doubtful, and what to do."),
 }
 

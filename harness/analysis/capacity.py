@@ -1,0 +1,134 @@
+"""From measured points to what the capacity model is fitted to: observations, in groups that differ in knobs alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.analysis import findings
+from harness.analysis.capacity_lanes import Setting
+from harness.analysis.points import PointResult, sort_key
+from harness.analysis.scaling import label
+from harness.catalog import FRAMEWORKS
+
+#: Axes that a user may turn to get more rate from the same training; all others say what is trained.
+KNOBS = ("cpu_cores", "workers", "parallel_threads", "prefetch", "storage", "nodes", "ranks_per_node")
+#: Axes that do not change what a rate means.
+_BESIDE = frozenset({*KNOBS, "seed", "steps_warmup", "steps_timed", "interval_percent", "profile", "comm"})
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A rate measured at a setting: ``se_log`` is the standard error of its logarithm, NaN where unknown."""
+
+    setting: Setting
+    rate: float
+    se_log: float
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A point that no conclusion may rest on. ``code``: unsteady, binding, failed or doubtful."""
+
+    point: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Points that differ in knobs alone.
+
+    ``axes`` are those of its first point. ``computes_on_cores``: there is no accelerator, so the training itself runs
+    on the CPU cores. ``loads_inline``: workers 0 means loading in the training's own time. ``other_variants`` counts
+    results of the same points under other conditions, which are not merged.
+    """
+
+    key: Mapping[str, Any]
+    axes: Mapping[str, Any]
+    observations: tuple[Observation, ...]
+    left_out: tuple[LeftOut, ...]
+    computes_on_cores: bool
+    loads_inline: bool
+    other_variants: int = 0
+    point_ids: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return label(self.key)
+
+    @property
+    def settings(self) -> list[Setting]:
+        return [o.setting for o in self.observations]
+
+    def values(self, knob: str) -> list[Any]:
+        """The values measured of a field of :class:`Setting`, sorted."""
+        found = {getattr(s, knob) for s in self.settings}
+        return sorted(found, key=lambda value: sort_key((value,)))
+
+
+def setting_of(axes: Mapping[str, Any], scopes: Mapping[str, str] | None = None) -> Setting:
+    """The setting that a point's axes describe; ``scopes`` tells which storages are node-local."""
+    ranks_per_node = int(axes.get("ranks_per_node") or 1)
+    storage = str(axes.get("storage") or "")
+    threads, prefetch = axes.get("parallel_threads"), axes.get("prefetch")
+    return Setting(
+        cores=float(axes.get("cpu_cores") or 1) / ranks_per_node,
+        workers=int(axes.get("workers") or 0),
+        threads=None if threads is None else int(threads),
+        prefetch=None if prefetch is None else int(prefetch),
+        storage=storage,
+        nodes=int(axes.get("nodes") or 1),
+        ranks_per_node=ranks_per_node,
+        readers_share="node" if (scopes or {}).get(storage) == "node" else "job",
+    )
+
+
+def groups_of(
+    results: Sequence[PointResult], varied: Sequence[str], scopes: Mapping[str, str] | None = None
+) -> list[Group]:
+    """The groups, each to be answered on its own. Axes other than knobs tell them apart; names come from ``varied``."""
+    found: dict[tuple[Any, ...], list[PointResult]] = {}
+    apart = [name for name in (results[0].axes if results else {}) if name not in _BESIDE]
+    for result in results:
+        found.setdefault(tuple(_hashable(result.axes.get(name)) for name in apart), []).append(result)
+    named = [name for name in varied if name in apart] or ["workload", "framework"]
+    return [_group(members, named, scopes) for members in found.values()]
+
+
+def _group(members: Sequence[PointResult], named: Sequence[str], scopes: Mapping[str, str] | None) -> Group:
+    first = members[0].axes
+    usual = [r for r in members if r.variant == 0]
+    good = [r for r in usual if r.trusted and r.rate.value > 0]
+    return Group(
+        key={name: first.get(name) for name in named},
+        axes=first,
+        observations=tuple(Observation(setting_of(r.axes, scopes), r.rate.value, r.rate.se_log) for r in good),
+        left_out=tuple(_left_out(r) for r in usual if r not in good),
+        computes_on_cores=not first.get("gpus_per_rank") and first.get("framework") in FRAMEWORKS,
+        loads_inline=first.get("framework") != "tensorflow",
+        other_variants=len(members) - len(usual),
+        point_ids=tuple(r.point_id for r in usual),
+    )
+
+
+def _left_out(result: PointResult) -> LeftOut:
+    point = label({name: result.axes.get(name) for name in KNOBS if result.axes.get(name) is not None})
+    codes = {finding.code for finding in result.findings}
+    if not result.runs:
+        states = ", ".join(sorted(result.states)) or "not run"
+        return LeftOut(point, "failed", f"no run succeeded ({states})")
+    if codes & {*findings.CORES, "cores_not_achieved"}:
+        return LeftOut(point, "binding", "the cores that ranks could use are not those asked for")
+    if result.unsteady or "not_steady" in codes:
+        return LeftOut(point, "unsteady", f"{result.unsteady or 1} of {result.runs} runs did not become steady")
+    reasons = [f.message for f in result.findings if f.severity == "error"]
+    return LeftOut(point, "doubtful", "; ".join(reasons) or "no rate")
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,285 @@
+"""The recommendation: the cheapest setting that reaches a share of what is attainable, or why none can be given."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.analysis.capacity import Group, LeftOut, Observation
+from harness.analysis.capacity_fit import SAMPLES, Fit, Model, model_of, samples
+from harness.analysis.capacity_lanes import Design, Floats, Setting, lanes
+from harness.analysis.recommend_settings import Layout, by_layout
+
+#: Share of the attainable rate that is good enough.
+SHARE = 0.95
+#: Fewer points than this are no ground for a model.
+FEWEST_POINTS = 4
+#: Median error of predicting points left out, beyond which the model does not describe the data.
+WORST_HELD_OUT = 0.15
+#: A setting beyond the largest measured value by more than this factor is not recommended.
+FARTHEST = 1.25
+#: A setting must reach the share, less :data:`SLACK`, in so many of the samples.
+SUREST, SLACK = 0.8, 0.05
+_COUNTED = ("cores", "workers", "threads")
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The cheapest good setting of one layout. ``efficiency``: rate per rank against the smallest layout's."""
+
+    layout: Layout
+    setting: Setting
+    rate: Range
+    efficiency: float
+    core_hours_per_million: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to ask for. ``ranges``: 95 % of the samples would ask for a value in it; ``chance`` of those samples find
+    the setting within :data:`SLACK` of the share wanted. ``limited_by``: the lane that takes longest there, and by
+    how much the next one is shorter. ``share_of_ceiling`` is that of the setting itself."""
+
+    setting: Setting
+    rate: Range
+    ceiling: Range
+    share_of_ceiling: float
+    ranges: Mapping[str, tuple[float, float]]
+    chance: float
+    limited_by: str
+    lane_shares: Mapping[str, float]
+    choices: tuple[Choice, ...]
+    model: Model
+    points: int
+    left_out: tuple[LeftOut, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """No recommendation: ``code`` is stable, ``reason`` says why, ``advice`` what to measure; ``best`` was fastest."""
+
+    code: str
+    reason: str
+    advice: str
+    best: Observation | None
+    left_out: tuple[LeftOut, ...]
+    held_out_median: float = math.nan
+
+
+def recommend(
+    group: Group, limits: Mapping[str, int] | None = None, share: float = SHARE, draws: int = SAMPLES
+) -> Answer | Refused:
+    """The cheapest setting that reaches ``share`` of the ceiling within ``limits``, or the reason to give none."""
+    if refused := _unfit_data(group):
+        return refused
+    model = model_of(group)
+    if model is None or not len(model.held_out):
+        return _refuse(group, "too_few_points", f"{len(group.observations)} points are too few for the model's terms")
+    if model.held_out_median > WORST_HELD_OUT:
+        reason = f"points left out are predicted with a median error of {model.held_out_median:.0%}"
+        advice = "Look for neighbours on the nodes (`harness check`), repeat, or split what the points have in common."
+        return _refuse(group, "model_misfit", reason, advice, model)
+    return _judge(group, model, _Search(by_layout(group, limits or {}), share), draws)
+
+
+def _unfit_data(group: Group) -> Refused | None:
+    used, left = len(group.observations), Counter(point.code for point in group.left_out)
+    if left and sum(left.values()) >= used:
+        code, count = left.most_common(1)[0]
+        reason = next(point.reason for point in group.left_out if point.code == code)
+        return _refuse(group, code, f"{count} of {used + sum(left.values())} points cannot be relied on: {reason}")
+    if used < FEWEST_POINTS:
+        return _refuse(group, "too_few_points", f"{used} points were measured; the model needs {FEWEST_POINTS} or more")
+    if not any(len(group.values(name)) > 1 for name in Setting.__dataclass_fields__):
+        return _refuse(group, "nothing_varied", "no knob was varied")
+    return None
+
+
+_ADVICE = {
+    "too_few_points": "Measure more values of cpu_cores, workers, parallel_threads or prefetch.",
+    "nothing_varied": "Vary cpu_cores, workers, parallel_threads, prefetch, storage or nodes in the sweep.",
+    "unsteady": "Give the sweep more timed steps (`steps: {timed: …}`) until `harness check` finds every run steady.",
+    "binding": "Have the cores granted that are asked for: see `harness check` for what each rank could use.",
+    "failed": "See why with `harness check`, then `harness retry`.",
+    "doubtful": "See `harness check`.",
+}
+
+
+def _refuse(group: Group, code: str, reason: str, advice: str = "", model: Model | None = None) -> Refused:
+    best = max(group.observations, key=lambda o: o.rate, default=None)
+    error = model.held_out_median if model else math.nan
+    return Refused(code, reason, advice or _ADVICE[code], best, group.left_out, error)
+
+
+class _Search:
+    """Candidates by layout, sorted from cheap to dear, and the choice among them by any fit."""
+
+    def __init__(self, candidates: Mapping[Layout, Sequence[Setting]], share: float):
+        self.share = share
+        self.layouts = list(candidates)
+        self.settings: list[Setting] = []
+        self.parts: list[slice] = []
+        for layout in self.layouts:
+            ordered = sorted(candidates[layout], key=_cost)
+            self.parts.append(slice(len(self.settings), len(self.settings) + len(ordered)))
+            self.settings += ordered
+        self.design = Design.of(self.settings)
+
+    def rates(self, fit: Fit) -> Floats:
+        return fit.rates(self.settings)
+
+    def cheapest(self, rates: Floats, part: slice, ceiling: float) -> int | None:
+        """Index of the first candidate of a layout that reaches the share of ``ceiling``."""
+        good = np.flatnonzero(rates[part] >= self.share * ceiling)
+        if not len(good):
+            return None
+        first = int(good[0])
+        # equal requests that differ in storage alone: the faster one
+        same = [i for i in good if _cost(self.settings[part.start + i]) == _cost(self.settings[part.start + first])]
+        fastest = max(int(i) for i in same if rates[part][i] == max(rates[part][same]))
+        return int(part.start) + fastest
+
+    def choose(self, rates: Floats) -> int:
+        """Index of the recommended setting: the smallest layout that reaches the share of the overall ceiling."""
+        ceiling = float(np.max(rates))
+        found = (self.cheapest(rates, part, ceiling) for part in self.parts)
+        return next(index for index in found if index is not None)
+
+
+def _cost(setting: Setting) -> tuple[float, ...]:
+    threads = -1 if setting.threads is None else setting.threads
+    prefetch = -1 if setting.prefetch is None else setting.prefetch
+    return (setting.cores * setting.ranks, setting.workers, threads, prefetch)
+
+
+def _judge(group: Group, model: Model, search: _Search, draws: int) -> Answer | Refused:
+    rates = search.rates(model.best)
+    index = search.choose(rates)
+    setting = search.settings[index]
+    if beyond := _beyond(group, setting):
+        reason = f"the rate still grows at {beyond[1]:g} {beyond[0]}, the most that was measured"
+        advice = f"Measure more {beyond[0]}, up to {math.ceil(2 * beyond[1])}; or limit them with --at-most."
+        return _refuse(group, "beyond_measured", reason, advice, model)
+    drawn = np.array([search.rates(fit) for fit in samples(model, group.observations, draws)])
+    ceilings = drawn.max(axis=1)
+    chance = float(np.mean(drawn[:, index] >= (search.share - SLACK) * ceilings))
+    chosen = [search.settings[search.choose(row)] for row in drawn]
+    ranges = {name: _span([_number(s, name) for s in chosen]) for name in _asked(group)}
+    if chance < SUREST:
+        spans = ", ".join(f"{name} between {low:g} and {high:g}" for name, (low, high) in ranges.items())
+        reason = f"the data leave {spans or 'the ceiling'} open: {chance:.0%} sure of the setting that fits best"
+        return _refuse(group, "undetermined", reason, "Measure points between and beyond these, or repeat.", model)
+    times = _lane_times(model.best, setting)
+    return Answer(
+        setting=setting,
+        rate=_range(rates[index], drawn[:, index], model.best.scale),
+        ceiling=_range(float(rates.max()), ceilings, 1.0),
+        share_of_ceiling=float(rates[index] / rates.max()),
+        ranges=ranges,
+        chance=chance,
+        limited_by=max(times, key=lambda name: times[name]),
+        lane_shares=times,
+        choices=_choices(search, rates, drawn, model),
+        model=model,
+        points=len(group.observations),
+        left_out=group.left_out,
+        notes=_notes(group, setting),
+    )
+
+
+def _beyond(group: Group, setting: Setting) -> tuple[str, float] | None:
+    for name in _COUNTED:
+        known = [value for value in group.values(name) if value is not None]
+        value = getattr(setting, name)
+        if len(known) > 1 and value is not None and value > FARTHEST * max(known):
+            words = {"cores": "CPU cores for each rank", "workers": "workers", "threads": "threads"}
+            return words[name], max(known)
+    return None
+
+
+def _asked(group: Group) -> list[str]:
+    """The countable knobs that were varied."""
+    names = (*_COUNTED, "prefetch", "nodes", "ranks_per_node")
+    return [name for name in names if len(group.values(name)) > 1]
+
+
+def _number(setting: Setting, name: str) -> float:
+    value = getattr(setting, name)
+    return math.nan if value is None else float(value)
+
+
+def _span(values: Sequence[float]) -> tuple[float, float]:
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return (math.nan, math.nan)
+    low, high = np.quantile(known, [0.025, 0.975], method="nearest")
+    return float(low), float(high)
+
+
+def _range(value: float, drawn: Floats, scale: float) -> Range:
+    """The samples' quantiles, made wider by what the model leaves unexplained of a single point."""
+    low, high = np.quantile(drawn / value, [0.025, 0.975])
+    unexplained = 1.96 * 0.01 * scale
+    return Range(
+        float(value),
+        float(value * math.exp(-math.hypot(math.log(min(low, 1.0)), unexplained))),
+        float(value * math.exp(math.hypot(math.log(max(high, 1.0)), unexplained))),
+    )
+
+
+def _lane_times(fit: Fit, setting: Setting) -> dict[str, float]:
+    """Each lane's time against the longest one's."""
+    found = lanes(fit.form, fit.logs, Design.of([setting]))
+    times = {
+        "compute": float(found.compute[0]),
+        "gradient exchange": float(found.exchange[0]),
+        "preparation": float(found.prepare[0]),
+        "storage": float(found.storage[0]),
+    }
+    longest = max(times.values())
+    return {name: time / longest for name, time in times.items() if time > 0}
+
+
+def _choices(search: _Search, rates: Floats, drawn: Floats, model: Model) -> tuple[Choice, ...]:
+    found: list[Choice] = []
+    for layout, part in zip(search.layouts, search.parts, strict=True):
+        index = search.cheapest(rates, part, float(rates[part].max()))
+        if index is None:
+            continue
+        setting, rate = search.settings[index], float(rates[index])
+        per_rank = rate / layout.ranks
+        base = found[0].rate.value / found[0].layout.ranks if found else per_rank
+        hours = core_hours(setting, rate, 1e6)
+        spread = _range(rate, drawn[:, index], model.best.scale)
+        found.append(Choice(layout, setting, spread, per_rank / base, hours))
+    return tuple(found)
+
+
+def core_hours(setting: Setting, rate: float, images: float) -> float:
+    """Core-hours for so many images at ``rate`` images/s."""
+    return setting.cores * setting.ranks * images / rate / 3600
+
+
+def _notes(group: Group, setting: Setting) -> tuple[str, ...]:
+    notes = []
+    if all(not math.isfinite(o.se_log) for o in group.observations):
+        notes.append("no point has an interval of its own; the scatter about the model stands for it")
+    if setting not in group.settings:
+        notes.append("this very setting was not measured; the rate is predicted")
+    if group.other_variants:
+        notes.append(f"{group.other_variants} results of the same points under other conditions are left aside")
+    return tuple(notes)

@@ -1,0 +1,100 @@
+"""The settings that a recommendation may choose from: between those measured, and a little beyond."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from harness.analysis.capacity import Group
+from harness.analysis.capacity_lanes import Setting
+
+#: How far beyond the largest measured value the model is looked at.
+REACH = 2.0
+#: Values of one knob looked at, at most.
+_MOST_VALUES = 14
+_COUNTED = ("cores", "workers", "threads")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Nodes and ranks on each: what decides the size of a job, apart from its cores."""
+
+    nodes: int
+    ranks_per_node: int
+
+    @property
+    def ranks(self) -> int:
+        return self.nodes * self.ranks_per_node
+
+
+def by_layout(group: Group, limits: Mapping[str, int]) -> dict[Layout, list[Setting]]:
+    """The candidates of each measured layout, smallest job first.
+
+    Cores, workers and threads take whole numbers from the least measured to :data:`REACH` times the largest; prefetch,
+    storage and layout only measured values. Knobs that went together when measured go together here.
+
+    Args:
+        limits: the most that may be asked for: ``cpu_cores`` per node, ``workers``, ``parallel_threads``.
+    """
+    measured = {Layout(s.nodes, s.ranks_per_node) for s in group.settings}
+    layouts = sorted(measured, key=lambda layout: (layout.ranks, layout.nodes))
+    return {layout: _candidates(group, layout, limits) for layout in layouts}
+
+
+def _candidates(group: Group, layout: Layout, limits: Mapping[str, int]) -> list[Setting]:
+    most = {
+        "cores": limits["cpu_cores"] // layout.ranks_per_node if "cpu_cores" in limits else None,
+        "workers": limits.get("workers"),
+        "threads": limits.get("parallel_threads"),
+    }
+    followed = _followers(group)
+    values: dict[str, list[Any]] = {}
+    for knob in (*_COUNTED, "prefetch", "storage"):
+        measured = group.values(knob)
+        if knob in followed:
+            continue
+        values[knob] = _counts(measured, most[knob]) if knob in _COUNTED else measured
+    share = {s.storage: s.readers_share for s in group.settings}
+    first = Setting(nodes=layout.nodes, ranks_per_node=layout.ranks_per_node)
+    found = []
+    for combination in itertools.product(*values.values()):
+        chosen = dict(zip(values, combination, strict=True))
+        for knob, (leader, table) in followed.items():
+            chosen[knob] = _followed(chosen[leader], table)
+        found.append(replace(first, **chosen, readers_share=share[chosen["storage"]]))
+    return found
+
+
+def _counts(measured: Sequence[Any], most: int | None) -> list[Any]:
+    """Whole numbers of the range, thinned out geometrically; what was measured is among them."""
+    known = [value for value in measured if value is not None]
+    if len(known) < 2:
+        return list(measured)
+    top = max(known) * REACH if most is None else min(max(known) * REACH, most)
+    grid = np.geomspace(max(min(known), 1), max(top, 1), _MOST_VALUES)
+    whole = {int(round(value)) for value in grid} | {int(v) for v in known if v == int(v)}
+    return sorted(value for value in whole if min(known) <= value <= top) or list(measured)
+
+
+def _followers(group: Group) -> dict[str, tuple[str, dict[float, Any]]]:
+    """Counted knobs whose value another counted knob fixed in all that was measured: knob → (leader, its table)."""
+    found: dict[str, tuple[str, dict[float, Any]]] = {}
+    for knob, leader in itertools.permutations(_COUNTED, 2):
+        table: dict[float, Any] = {}
+        pairs = [(getattr(s, leader), getattr(s, knob)) for s in group.settings]
+        together = all(a is not None and b is not None and table.setdefault(a, b) == b for a, b in pairs)
+        independent = len(set(table.values())) < 2
+        if together and not independent and knob not in found and leader not in found:
+            found[knob] = (leader, table)
+    return found
+
+
+def _followed(value: float, table: Mapping[float, Any]) -> Any:
+    """The value that goes with the leader's: of the table, between its entries in proportion, at its ends the last."""
+    known = sorted(table)
+    between = float(np.interp(value, known, [float(table[k]) for k in known]))
+    return max(1, int(round(between)))

@@ -1,0 +1,157 @@
+"""A recommendation in words, and as plain values for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from harness.analysis.capacity import Group
+from harness.analysis.capacity_lanes import Setting
+from harness.analysis.recommend import Answer, Choice, Range, Refused, core_hours
+
+_CPU_LANES = {"compute": "the model's own computing"}
+
+
+def headline(group: Group) -> str:
+    """What was trained, and on how many points the answer rests."""
+    used, left = len(group.observations), len(group.left_out)
+    beside = f", {left} left out" if left else ""
+    return f"{group.label} ({used} point{'s' * (used != 1)}{beside})"
+
+
+def answer_lines(answer: Answer, group: Group) -> list[str]:
+    """The recommendation, a line for each thing to know."""
+    setting = answer.setting
+    images = core_hours(setting, answer.rate.value, 1e6)
+    lines = [
+        f"Ask for: {request(setting, group, answer.ranges)}",
+        f"Expect: {span(answer.rate)} images/s, {answer.share_of_ceiling:.0%} of the ceiling of {span(answer.ceiling)}",
+        f"Limited by: {_limits(answer)}",
+        f"Cost: {short(images)} core-hours for a million images",
+    ]
+    lines += [f"Not used: {left.point}: {left.reason}" for left in answer.left_out]
+    lines.append(f"Trust: {_trust(answer)}")
+    lines += [f"Note: {note}" for note in answer.notes]
+    return lines
+
+
+def refusal_lines(refused: Refused, group: Group) -> list[str]:
+    """Why there is no recommendation, what was fastest all the same, and what to do."""
+    lines = [f"No recommendation: {refused.reason}"]
+    if refused.best is not None:
+        at = request(refused.best.setting, group, {})
+        lines.append(f"Fastest measured: {short(refused.best.rate)} images/s with {at}")
+    lines += [f"Not used: {left.point}: {left.reason}" for left in refused.left_out]
+    lines.append(f"Next: {refused.advice}")
+    return lines
+
+
+def request(setting: Setting, group: Group, ranges: Mapping[str, tuple[float, float]]) -> str:
+    """``8 CPU cores per GPU (7 to 9), 6 workers, prefetch 2, data on scratch, 2 nodes with 4 ranks each``."""
+    gpus = int(group.axes.get("gpus_per_rank") or 0)
+    unit = "GPU" if gpus == 1 else "rank"
+    cores = setting.cores / gpus if gpus > 1 else setting.cores
+    parts = [f"{cores:g} CPU core{'s' * (cores != 1)} per {'GPU' if gpus > 1 else unit}{_within(ranges, 'cores')}"]
+    if setting.workers or len(group.values("workers")) > 1:
+        parts.append(f"{setting.workers} worker{'s' * (setting.workers != 1)} per rank{_within(ranges, 'workers')}")
+    if setting.threads is not None:
+        parts.append(f"{setting.threads} thread{'s' * (setting.threads != 1)} per rank{_within(ranges, 'threads')}")
+    if setting.prefetch is not None:
+        parts.append(f"prefetch {setting.prefetch}{_within(ranges, 'prefetch')}")
+    if setting.storage:
+        parts.append(f"data on {setting.storage}")
+    layout = f"{setting.nodes} node{'s' * (setting.nodes != 1)}{_within(ranges, 'nodes')}"
+    return ", ".join([*parts, f"{layout} with {setting.ranks_per_node} rank{'s' * (setting.ranks_per_node != 1)} each"])
+
+
+def _within(ranges: Mapping[str, tuple[float, float]], name: str) -> str:
+    low, high = ranges.get(name, (math.nan, math.nan))
+    if not math.isfinite(low):
+        return ""
+    return f" ({low:g} to {high:g})" if low != high else f" ({low:g})"
+
+
+def _limits(answer: Answer) -> str:
+    shares = sorted(answer.lane_shares.items(), key=lambda item: -item[1])
+    first = _CPU_LANES.get(shares[0][0], shares[0][0])
+    rest = [f"{name} takes {share:.0%} as long" for name, share in shares[1:]]
+    return ", ".join([first, *rest])
+
+
+def _trust(answer: Answer) -> str:
+    error = answer.model.held_out_median
+    return (
+        f"points left out are predicted within {error:.1%} (median); "
+        f"{answer.chance:.0%} of the fits to redrawn data find this setting good enough"
+    )
+
+
+def choice_row(choice: Choice) -> list[str]:
+    """A line of the table of layouts."""
+    layout, setting = choice.layout, choice.setting
+    knobs = [f"{setting.cores:g}", str(setting.workers), "–" if setting.threads is None else str(setting.threads)]
+    knobs += ["–" if setting.prefetch is None else str(setting.prefetch), setting.storage]
+    numbers = [span(choice.rate), f"{choice.efficiency:.0%}", short(choice.core_hours_per_million)]
+    return [str(layout.nodes), str(layout.ranks_per_node), *knobs, *numbers]
+
+
+CHOICE_HEADER = (
+    "nodes",
+    "ranks/node",
+    "cores/rank",
+    "workers",
+    "threads",
+    "prefetch",
+    "storage",
+    "images/s",
+    "efficiency",
+    "core-h/1e6 images",
+)
+
+
+def span(quantity: Range) -> str:
+    """``1234 [1200, 1270]``."""
+    return f"{short(quantity.value)} [{short(quantity.low)}, {short(quantity.high)}]"
+
+
+def short(value: float) -> str:
+    """Four significant digits below a hundred, whole numbers above."""
+    return f"{value:.4g}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def as_values(found: Answer | Refused, group: Group) -> dict[str, Any]:
+    """The whole answer as JSON values; NaN becomes null."""
+    shared = {"group": dict(group.key), "left_out": [asdict(left) for left in found.left_out]}
+    if isinstance(found, Refused):
+        best = asdict(found.best) if found.best else None
+        refusal = {"code": found.code, "reason": found.reason, "advice": found.advice, "fastest_measured": best}
+        return _record(shared | {"refused": refusal | {"held_out_median": found.held_out_median}})
+    values = {name: getattr(found, name) for name in ("share_of_ceiling", "chance", "limited_by", "points", "notes")}
+    values |= {
+        "setting": asdict(found.setting),
+        "images_per_s": asdict(found.rate),
+        "ceiling": asdict(found.ceiling),
+        "ranges": dict(found.ranges),
+        "lane_shares": dict(found.lane_shares),
+        "choices": [asdict(choice) for choice in found.choices],
+        "held_out_median": found.model.held_out_median,
+        "held_out": [float(error) for error in found.model.held_out],
+        "core_hours_per_million_images": core_hours(found.setting, found.rate.value, 1e6),
+        "form": asdict(found.model.best.form),
+        "parameters": {n: found.model.best.parameter(n) for n in found.model.best.form.names},
+    }
+    return _record(shared | values)
+
+
+def _record(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {str(name): _plain(value) for name, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _record(value)
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
