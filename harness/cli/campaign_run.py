@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from rich.console import Console
@@ -53,6 +53,9 @@ class Relay:
 
 def run_sweep(choice: SweepChoice, wishes: Wishes, console: Console) -> Outcome:
     """Submit what is missing of a sweep and, unless ``wishes`` say otherwise, follow it to its end."""
+    if choice.ladder and wishes.how.mode == "auto":
+        # rungs are compared with each other, so they run in one allocation, in random order
+        wishes = replace(wishes, how=replace(wishes.how, mode="pack"))
     planned, cluster = choice.plan()
     cluster = for_concurrency(cluster, wishes.how.jobs)
     layout = choice.layout(planned)

@@ -32,6 +32,7 @@ class SweepChoice:
     results: Path | None
     project_root: Path
     scale: str | None = None
+    ladder: bool = False
 
     def plan(self) -> tuple[Campaign, Cluster]:
         """The campaign and its cluster.
@@ -51,6 +52,7 @@ class SweepChoice:
             campaign_name=self.campaign,
             only=self.only,
             scale=self.scale,
+            ladder=self.ladder,
         )
 
     @property
@@ -79,12 +81,13 @@ def sweep_choice(
     only: str | None,
     results: Path | None,
     scale: str | None = None,
+    ladder: bool = False,
 ) -> SweepChoice:
     """The options of :func:`sweep_options` as one value; the project is found from here, else from the sweep's file."""
     root = project_root(Path.cwd())
     if not (root / "configs" / "clusters").is_dir():
         root = project_root(sweep.absolute().parent)
-    return SweepChoice(sweep, cluster, queue, campaign, overrides, only, results, root, scale)
+    return SweepChoice(sweep, cluster, queue, campaign, overrides, only, results, root, scale, ladder)
 
 
 def sweep_options(command: Command) -> Command:
@@ -93,7 +96,7 @@ def sweep_options(command: Command) -> Command:
 
     @wraps(command)
     def with_choice(*args: Any, **kwargs: Any) -> Any:
-        names = ("sweep", "cluster", "queue", "campaign", "overrides", "only", "results", "scale")
+        names = ("sweep", "cluster", "queue", "campaign", "overrides", "only", "results", "scale", "ladder")
         choice = sweep_choice(**{name: kwargs.pop(name) for name in names})
         return command(*args, choice=choice, **kwargs)
 
@@ -116,6 +119,9 @@ _DECORATORS: tuple[Callable[[Any], Any], ...] = (
         help="Give an axis this value, or several: --set cpu_cores=1,2. Also repeats, walltime, steps.timed …",
     ),
     click.option("--scale", metavar="NAME", help="A size that the sweep's file offers under scales:, such as smoke."),
+    click.option(
+        "--ladder", is_flag=True, help="Add to each point the rungs below it, which tell where its time goes."
+    ),
     click.option("--only", metavar="EXPR", help="Keep the points where the expression holds."),
     click.option(
         "--results", type=click.Path(path_type=Path), metavar="DIR", help="Where campaigns lie; default: results/."

@@ -17,6 +17,7 @@ Examples:
   harness run configs/sweeps/quickstart.yml
   harness run configs/sweeps/quickstart.yml --set repeats=1 --only "framework == 'torch'"
   harness run configs/sweeps/alcf_threads_prefetch.yml --scale smoke --make-data
+  harness run configs/sweeps/quickstart.yml --ladder --only "cpu_cores == 2"
   harness run configs/sweeps/nus_cpu_cores.yml --cluster nus-volta --queue volta_gpu
 \b
 A second call repeats nothing that was measured; --fresh does. Ctrl-C loses nothing: on this machine

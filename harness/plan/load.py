@@ -28,6 +28,7 @@ def plan_from_files(
     campaign_name: str | None = None,
     only: str | None = None,
     scale: str | None = None,
+    ladder: bool = False,
 ) -> tuple[Campaign, Cluster]:
     """Load a sweep and a cluster, take its variant ``scale``, apply ``overrides`` (``axis=value``), and plan.
 
@@ -40,7 +41,9 @@ def plan_from_files(
         raise UserError(f"--campaign: {problem}")
     sweep = override(load_scaled(sweep_path, scale), overrides)
     cluster = load_cluster(cluster_name or sweep.cluster or DEFAULT_CLUSTER, project_root)
-    campaign = plan(sweep, cluster, now_unix_s=now_unix_s, queue=queue, campaign_name=campaign_name, only=only)
+    campaign = plan(
+        sweep, cluster, now_unix_s=now_unix_s, queue=queue, campaign_name=campaign_name, only=only, ladder=ladder
+    )
     return campaign, cluster
 
 

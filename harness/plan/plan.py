@@ -19,6 +19,7 @@ from harness.model.sweep import Sweep
 from harness.plan.defaults import fill
 from harness.plan.expand import Combination, expand
 from harness.plan.fit import misfits
+from harness.plan.ladder import rungs
 from harness.plan.place import Reason, Site, choose_queue, place, plural
 
 
@@ -30,10 +31,11 @@ def plan(
     queue: str | None = None,
     campaign_name: str | None = None,
     only: str | None = None,
+    ladder: bool = False,
 ) -> Campaign:
     """The campaign of ``sweep`` on ``cluster``: a pure function of its arguments.
 
-    ``only`` is an expression; points where it is false are left out.
+    ``only`` is an expression; points where it is false are left out. ``ladder`` adds the rungs below each point.
 
     Raises:
         UserError: nothing is left to run, with why.
@@ -44,12 +46,14 @@ def plan(
         combinations = _select(combinations, only)
     if not combinations:
         raise UserError(_nothing_left(sweep, expansion.excluded, len(expansion.combinations), only))
+    if ladder:
+        combinations = [rung for values in combinations for rung in rungs(values)]
     site = Site(cluster, choose_queue(cluster, queue), sweep.walltime_s, sweep.memory_bytes)
     points, refusals, duplicates = _place_all(combinations, site, sweep.file)
     if not points:
         raise UserError(_all_refused(sweep, cluster, refusals))
     return Campaign(
-        name=campaign_name or default_campaign_name(sweep, cluster),
+        name=campaign_name or default_campaign_name(sweep, cluster) + ("-ladder" if ladder else ""),
         sweep=sweep.name,
         description=sweep.description,
         sweep_file=sweep.file,

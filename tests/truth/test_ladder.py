@@ -1,0 +1,88 @@
+"""The ladder of scripted runs: parts known by construction, and what is said where runs and rungs disagree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from evidence_support import FakeCampaign, FakeRun
+
+from harness.analysis.collect import collect
+from harness.analysis.ladder import Ladder, ladders
+from harness.analysis.points import point_results
+from harness.model.axes import Axes
+
+FILES = {
+    "workload": "resnet_imagenet",
+    "framework": "torch",
+    "pipeline": "torch_files",
+    "dataset": "synthetic:imagenet",
+}
+#: rung → (axes in which it differs, seconds per step, of which waiting)
+RUNGS: dict[str, tuple[dict[str, Any], float, float]] = {
+    "compute": ({"feed": "device", "comm": "none"}, 0.100, 0.0),
+    "exchange": ({"feed": "device"}, 0.120, 0.0),
+    "copy": ({"feed": "host"}, 0.125, 0.0),
+    "preparation": ({"pipeline": "torch_memory", "encoding": "npy"}, 0.140, 0.015),
+    "read": ({"cache": "warm"}, 0.200, 0.075),
+    "fetch": ({"cache": "cold"}, 0.260, 0.135),
+    "as asked": ({}, 0.204, 0.079),
+}
+PARTS = {"compute": 0.1, "exchange": 0.02, "copy": 0.005, "preparation": 0.015, "read": 0.06, "fetch": 0.06}
+
+
+def climbed(root: Path, rungs: dict[str, tuple[dict[str, Any], float, float]], noise: float = 0.0) -> Ladder:
+    generator = np.random.default_rng(8)
+    campaign = FakeCampaign(root)
+    for own, step_s, wait_s in rungs.values():
+        axes = Axes(**{**FILES, "comm": "mpi4py", "ranks_per_node": 2, "cpu_cores": 2, "steps_timed": 60, **own})
+        cache = [{"event": "cache", "t_s": 0, "wanted": axes.cache, "state": axes.cache}]
+        for repeat in range(3):
+            level = step_s + noise * generator.normal()
+            run = FakeRun([[1.0] + [level] * 60] * 2, waits=[0.0] + [wait_s] * 60, events=cache)
+            campaign.add(axes, run, repeat=repeat)
+    campaign.save()
+    [ladder] = ladders(point_results(collect(campaign.layout)))
+    return ladder
+
+
+def test_each_part_is_what_its_rung_adds(tmp_path: Path) -> None:
+    ladder = climbed(tmp_path, RUNGS)
+    assert {part.label: part.seconds for part in ladder.parts} == pytest.approx(PARTS)
+    assert ladder.measured_s == pytest.approx(0.204)
+    assert ladder.residual is not None
+    # the point as asked found most of its files in memory
+    assert ladder.residual.seconds == pytest.approx(0.204 - 0.260)
+    assert ladder.disagreement == ""
+    assert ladder.recorded["wait"] == pytest.approx(0.135)
+
+
+def test_missing_rungs_leave_wider_parts(tmp_path: Path) -> None:
+    some = {name: rung for name, rung in RUNGS.items() if name not in ("preparation", "exchange", "fetch")}
+    ladder = climbed(tmp_path, some)
+    found = {part.label: part.seconds for part in ladder.parts}
+    assert found == pytest.approx({"compute": 0.1, "exchange + copy": 0.025, "preparation + read": 0.075})
+
+
+def test_the_intervals_hold_the_truth_under_noise(tmp_path: Path) -> None:
+    ladder = climbed(tmp_path, RUNGS, noise=0.002)
+    held = [part.low < PARTS[part.label] < part.high for part in ladder.parts]
+    assert sum(held) >= 5, "one of six 95 % intervals may miss"
+    assert all(part.high - part.low < 0.05 for part in ladder.parts)
+
+
+def test_loaders_that_slow_the_computing_are_told(tmp_path: Path) -> None:
+    """Nothing waits, yet a step takes twice as long as with a held batch: the loader has taken its cores."""
+    slowed = {name: (own, step_s, 0.0) for name, (own, step_s, _) in RUNGS.items()}
+    ladder = climbed(tmp_path, slowed)
+    assert "computing takes +108% against the held batch: loaders take cores" in ladder.disagreement
+    assert "the input adds 135 ms to a step, and 0 ms are waited for" in ladder.disagreement
+
+
+def test_a_single_run_has_its_recorded_parts_only(tmp_path: Path) -> None:
+    ladder = climbed(tmp_path, {"as asked": RUNGS["as asked"]})
+    assert ladder.parts == ()
+    assert ladder.residual is None
+    assert ladder.recorded == pytest.approx({"wait": 0.079, "copy": 0.0, "compute": 0.125, "exchange": 0.0})
