@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from harness.analysis.foreign.patterns import SCALES, Pattern
 
-#: Terminal colours and cursor movements, and the backspaces of progress bars.
-_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08+")
+#: Terminal colours and cursor movements.
+_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+#: How a progress bar goes back to write over its line.
+_BACK = re.compile(r"[\r\x08]+")
 Value = float | str
 
 
@@ -30,8 +32,8 @@ class Segment:
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
     """Lines with their number; of a line that a progress bar wrote over, each version."""
     for number, line in enumerate(text.split("\n"), 1):
-        for version in _TERMINAL.sub("\r", line).split("\r") if "\r" in line or "\x08" in line else (line,):
-            yield number, _TERMINAL.sub("", version)
+        for version in _BACK.split(_TERMINAL.sub("", line)):
+            yield number, version
 
 
 def segments(text: str, pattern: Pattern, given: Mapping[str, Value] | None = None) -> list[Segment]:

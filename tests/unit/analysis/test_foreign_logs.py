@@ -80,10 +80,13 @@ def test_too_few_steps_give_no_steady_rate() -> None:
     "line",
     [
         "782/782 [==============================] - 12s 15ms/step - loss: 1.2345 - accuracy: 0.5",
-        "\x1b[1m782/782\x1b[0m \x1b[32m━━━━━━━━\x1b[0m\x1b[37m\x1b[0m \x1b[1m12s\x1b[0m 15ms/step - acc: 0.5 - loss: 1.2345",
+        "\x1b[1m782/782\x1b[0m \x1b[32m━━\x1b[0m\x1b[37m\x1b[0m \x1b[1m12s\x1b[0m 15ms/step - acc: 0.5 - loss: 1.2345",
+        # as Keras 3.15 wrote it into a file
+        "\x1b[1m  1/782\x1b[0m \x1b[37m━━\x1b[0m \x1b[1m8s\x1b[0m 97ms/step - loss: 2.3\x08\x08\x08\x08\x08"
+        "\x1b[1m782/782\x1b[0m \x1b[32m━━\x1b[0m\x1b[37m\x1b[0m \x1b[1m1s\x1b[0m 15ms/step - loss: 1.2345",
         "  1/782 [....] - ETA: 2:10 - loss: 2.3\x08\x08\x08\r782/782 [====] - 12s 15ms/step - loss: 1.2345",
     ],
-    ids=["keras2", "keras3", "overwritten"],
+    ids=["keras2", "keras3", "keras3 in a file", "keras2 overwritten"],
 )
 def test_keras(line: str) -> None:
     segment = one(f"Epoch 1/6\n{line}\n" * 6, "keras", batch_size=64.0)

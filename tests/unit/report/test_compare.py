@@ -1,0 +1,134 @@
+"""Comparison by point id, and the regression check with its exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from evidence_support import FakeCampaign, FakeRun
+
+from harness.cli.main import cli
+from harness.errors import UserError
+from harness.model.axes import Axes
+
+
+def campaign(root: Path, name: str, step_s: dict[int, float], spread: float = 0.01, **more: object) -> FakeCampaign:
+    """Points by cores; three repeats within ± ``spread``."""
+    made = FakeCampaign(root, name, repeats=3)
+    for cores, seconds in step_s.items():
+        for repeat in range(3):
+            steps = [1.0] + [seconds * (1 + spread * (repeat - 1))] * 20
+            made.add(Axes(workload="replay", cpu_cores=cores, steps_timed=20), FakeRun([steps], **more), repeat=repeat)  # type: ignore[arg-type]
+    made.save()
+    return made
+
+
+def call(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["compare", *arguments, "--results", str(root)], standalone_mode=False)
+
+
+def records(root: Path, *arguments: str) -> list[dict]:
+    return json.loads(call(root, *arguments, "--json").output)
+
+
+def test_points_are_joined_and_ratios_point_to_the_better(tmp_path: Path) -> None:
+    campaign(tmp_path, "old", {1: 0.2, 2: 0.1, 4: 0.05})
+    campaign(tmp_path, "new", {1: 0.1, 2: 0.1, 8: 0.02}, versions={"python": "3.12", "torch": "3.0"})
+    (found,) = records(tmp_path, "old", "new")
+    assert [p["verdict"] for p in found["points"]] == ["better", "not resolvable"]
+    assert [p["ratio"]["value"] for p in found["points"]] == pytest.approx([2, 1])
+    assert found["points"][0]["ratio"]["low"] < 2 < found["points"][0]["ratio"]["high"]
+    assert found["geometric_mean"]["value"] == pytest.approx(2**0.5)
+    assert (len(found["only_first"]), len(found["only_second"])) == (1, 1)
+    assert found["differing"]["python_version"] == [["3.11.2"], ["3.12"]]
+    (times,) = records(tmp_path, "old", "new", "--metric", "time_s")
+    assert [p["ratio"]["value"] for p in times["points"]] == pytest.approx([2, 1])
+    assert times["points"][0]["first"]["value"] == pytest.approx(4.0, rel=1e-3)
+
+
+def test_normalised_columns(tmp_path: Path) -> None:
+    campaign(tmp_path, "old", {1: 0.2, 4: 0.1}, spread=0.0)
+    campaign(tmp_path, "new", {1: 0.1, 4: 0.08}, spread=0.0)
+    first, second = records(tmp_path, "old", "new")[0]["points"]
+    assert [side["per_core"] for side in first["normalised"]] == pytest.approx([160, 320])
+    assert [side["per_core"] for side in second["normalised"]] == pytest.approx([80, 100])
+    assert [side["of_ceiling"] for side in first["normalised"]] == pytest.approx([0.5, 0.8])
+    assert first["normalised"][0]["per_gpu"] is None
+
+
+def test_the_table_names_what_differs(tmp_path: Path) -> None:
+    campaign(tmp_path, "old", {1: 0.2, 2: 0.1})
+    campaign(tmp_path, "new", {1: 0.1, 2: 0.05}, versions={"python": "3.12", "torch": "2.13.0"})
+    text = call(tmp_path, "old", "new", "--format", "markdown").output
+    assert "Geometric mean of 2 points: 2" in text
+    assert "Differs: python_version: 3.11.2 | 3.12" in text
+    assert "per core, first" in text and "per GPU" not in text
+
+
+def test_nothing_in_common_is_said(tmp_path: Path) -> None:
+    campaign(tmp_path, "old", {1: 0.2})
+    campaign(tmp_path, "new", {2: 0.2})
+    assert "no measured point in common" in str(call(tmp_path, "old", "new").exception)
+    wrong = call(tmp_path, "old", "new", "--metric", "images_per_second").exception
+    assert isinstance(wrong, UserError) and "images_per_s" in str(wrong)
+    assert "higher or lower" in str(call(tmp_path, "old", "new", "--metric", "node").exception)
+
+
+@pytest.fixture
+def reference(tmp_path: Path) -> Path:
+    campaign(tmp_path / "then", "c", {1: 0.2, 2: 0.1})
+    path = tmp_path / "reference.json"
+    assert call(tmp_path / "then", "c", "--save-reference", str(path)).exit_code == 0
+    return path
+
+
+@pytest.mark.parametrize(
+    ("now", "spread", "code", "verdicts"),
+    [
+        ({1: 0.2, 2: 0.1}, 0.01, 0, ["kept", "kept"]),
+        ({1: 0.2, 2: 0.102}, 0.01, 0, ["kept", "kept"]),
+        ({1: 0.2, 2: 0.125}, 0.01, 1, ["kept", "regressed"]),
+        ({1: 0.2, 2: 0.125}, 0.3, 0, ["kept", "kept"]),
+        ({1: 0.1, 2: 0.05}, 0.01, 0, ["kept", "kept"]),
+        ({1: 0.2}, 0.01, 1, ["kept", "missing"]),
+    ],
+    ids=["same", "within tolerance", "slower", "too scattered to tell", "faster", "not measured"],
+)
+def test_the_exit_code_tells_a_regression(
+    tmp_path: Path, reference: Path, now: dict[int, float], spread: float, code: int, verdicts: list[str]
+) -> None:
+    campaign(tmp_path / "now", "c", now, spread)
+    done = call(tmp_path / "now", "c", "--reference", str(reference), "--json")
+    assert [check["verdict"] for check in json.loads(done.output)] == verdicts
+    assert done.exit_code == code
+
+
+def test_a_doubtful_point_is_not_kept(tmp_path: Path, reference: Path) -> None:
+    made = FakeCampaign(tmp_path / "now", "c", repeats=1)
+    for cores in (1, 2):
+        steps = [1.0] + [0.1 * (1 + i / 10) / cores for i in range(20)]
+        made.add(Axes(workload="replay", cpu_cores=cores, steps_timed=20), FakeRun([steps]))
+    made.save()
+    done = call(tmp_path / "now", "c", "--reference", str(reference))
+    assert done.exit_code == 1
+    assert done.output.count("doubtful") >= 2
+
+
+def test_lower_is_better_where_the_column_says_so(tmp_path: Path) -> None:
+    campaign(tmp_path / "then", "c", {1: 0.2})
+    campaign(tmp_path / "now", "c", {1: 0.3})
+    path = tmp_path / "r.json"
+    call(tmp_path / "then", "c", "--save-reference", str(path), "--metric", "time_s")
+    assert call(tmp_path / "now", "c", "--reference", str(path)).exit_code == 1
+    assert call(tmp_path / "then", "c", "--reference", str(path)).exit_code == 0
+
+
+def test_a_broken_reference_is_named(tmp_path: Path) -> None:
+    campaign(tmp_path, "c", {1: 0.2})
+    path = tmp_path / "r.json"
+    path.write_text('{"schema_version": 2}')
+    assert "r.json: no reference" in str(call(tmp_path, "c", "--reference", str(path)).exception)
+    path.unlink()
+    assert "--save-reference" in str(call(tmp_path, "c", "--reference", str(path)).exception)
