@@ -20,20 +20,22 @@ _THROTTLE_SINCE = (22, 5, 11)
 _PLAIN = re.compile(r"[A-Za-z/$][\w./$@+-]*")
 _AMBIGUOUS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "auto"}
 _MOST_MODULES = 24
+_UNPRINTABLE = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\ufeff\\ufffe\\uffff]")
 
 
 def word(text: str) -> str:
     """A text as a YAML scalar: quoted wherever a reader of YAML could take it for something else."""
     if _PLAIN.fullmatch(text) and text.lower() not in _AMBIGUOUS:
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return _UNPRINTABLE.sub(lambda character: f"\\u{ord(character[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def cluster_file(name: str, found: Surroundings, queue: str | None = None) -> str:
     """The file's text; ``queue`` None: the site's default."""
     site = found.site
     body = [*_heading(name, found), *(_batch(name, site, queue) if site else _local(found)), *_rest(found, site)]
-    return "\n".join(body) + "\n"
+    # words are escaped already, so that only comments can hold what YAML forbids
+    return "".join(_UNPRINTABLE.sub(" ", line) + "\n" for line in body)
 
 
 def marks(text: str) -> list[tuple[int, str]]:
@@ -43,14 +45,10 @@ def marks(text: str) -> list[tuple[int, str]]:
 
 
 def _heading(name: str, found: Surroundings) -> Iterator[str]:
-    yield f"# {_one_line(name)}: written by harness init on {_one_line(found.host)}."
+    yield f"# {name}: written by harness init on {found.host}."
     yield "# What it could not know is marked with a question mark: correct it, then delete the mark."
-    yield f"# Then      harness doctor --cluster {_one_line(name)}"
+    yield f"# Then      harness doctor --cluster {name}"
     yield f"name: {word(name)}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _local(found: Surroundings) -> Iterator[str]:
@@ -60,7 +58,7 @@ def _local(found: Surroundings) -> Iterator[str]:
     now = ""
     if found.processors:
         p = found.processors
-        now = f"  # {_one_line(p.model)}, {p.sockets} × {p.cores_per_socket} cores; {len(found.gpus)} GPUs"
+        now = f"  # {p.model}, {p.sockets} × {p.cores_per_socket} cores; {len(found.gpus)} GPUs"
     yield f"node: auto{now}"
 
 
@@ -224,7 +222,7 @@ def _mpi(found: Surroundings, site: SiteFacts | None) -> Iterator[str]:
     flavour = found.launcher.flavour if found.launcher else None
     bind = ["bind: none"] if site is None else []
     if flavour:
-        remark = f"  # {found.launcher}, {_one_line(found.launcher_path)}"
+        remark = f"  # {found.launcher}, {found.launcher_path}"
         yield f"mpi: {{{', '.join([f'flavour: {flavour}', *bind])}}}{remark}"
     else:
         remark = "no mpirun in PATH here: openmpi4, openmpi5, mpich or intelmpi, by the module or environment"

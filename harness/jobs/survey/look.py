@@ -88,8 +88,8 @@ def shared_place(
 ) -> tuple[str, str]:
     """A directory of this user's on a shared file system and how it was found, the fastest kind first."""
     for name in PLACES:
-        if (value := environ.get(name, "")) and is_mine(value):
-            return value.rstrip("/"), f"${name} on this node"
+        if (value := environ.get(name, "").rstrip("/")) and is_mine(value):
+            return value, f"${name} on this node"
     shared = sorted((m for m in mounts if m.is_shared), key=lambda mount: mount.kind not in _FAST)
     for mount in shared:
         for place in (user, f"users/{user}", f"scratch/{user}", f"home/{user}"):

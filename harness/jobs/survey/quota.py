@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 _KIB = 1024
-_NUMBER = re.compile(r"(\d+)\*?")
+_NUMBER = re.compile(r"\[?(\d+)\]?\*?")
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ def parse_lustre(text: str) -> list[Quota]:
     """``lfs quota -u USER PATH``: a heading ``Disk quotas for usr …``, then a line for the file system.
 
     Columns (lfs-quota(1)): file system, kbytes, quota, limit, grace, files, quota, limit, grace. A long path stands
-    on a line of its own; a number past its quota has a ``*``; ``0`` is no limit. The soft quota counts as the limit
-    where there is one: past it writing ends when the grace period does.
+    on a line of its own; a number past its quota has a ``*``, one that is not exact stands in brackets; ``0`` is no
+    limit. The soft quota counts as the limit where there is one: past it writing ends when the grace period does.
     """
     found = []
     parts = re.split(r"^Disk quotas for (?=\S)", text, flags=re.M)[1:]
@@ -44,7 +44,7 @@ def parse_lustre(text: str) -> list[Quota]:
         for line in rows.splitlines():
             words = line.split()
             if len(words) >= 9 and words[0].startswith("/"):
-                found += _row(subject, words[0], [word.strip("[]") for word in words[1:]])
+                found += _row(subject, words[0], words[1:])
     return found
 
 
