@@ -16,7 +16,7 @@ from harness.catalog import FRAMEWORKS
 #: Axes that a user may turn to get more rate from the same training; all others say what is trained.
 KNOBS = ("cpu_cores", "workers", "parallel_threads", "prefetch", "storage", "nodes", "ranks_per_node")
 #: Axes that do not change what a rate means.
-_BESIDE = frozenset({*KNOBS, "seed", "steps_warmup", "steps_timed", "interval_percent", "profile", "comm"})
+BESIDE = frozenset({*KNOBS, "seed", "steps_warmup", "steps_timed", "interval_percent", "profile", "comm"})
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def groups_of(
 ) -> list[Group]:
     """The groups, each to be answered on its own. Axes other than knobs tell them apart; names come from ``varied``."""
     found: dict[tuple[Any, ...], list[PointResult]] = {}
-    apart = [name for name in (results[0].axes if results else {}) if name not in _BESIDE]
+    apart = [name for name in (results[0].axes if results else {}) if name not in BESIDE]
     for result in results:
         found.setdefault(tuple(_hashable(result.axes.get(name)) for name in apart), []).append(result)
     named = [name for name in varied if name in apart] or ["workload", "framework"]

@@ -12,7 +12,7 @@ import numpy as np
 from harness.analysis.capacity import Group, LeftOut, Observation
 from harness.analysis.capacity_fit import SAMPLES, Fit, Model, model_of, samples
 from harness.analysis.capacity_lanes import Design, Floats, Setting, lanes
-from harness.analysis.recommend_settings import Layout, by_layout
+from harness.analysis.recommend_settings import Layout, Search, by_layout
 
 #: Share of the attainable rate that is good enough.
 SHARE = 0.95
@@ -93,7 +93,7 @@ def recommend(
         reason = f"points left out are predicted with a median error of {model.held_out_median:.0%}"
         advice = "Look for neighbours on the nodes (`harness check`), repeat, or split what the points have in common."
         return _refuse(group, "model_misfit", reason, advice, model)
-    return _judge(group, model, _Search(by_layout(group, limits or {}), share), draws)
+    return _judge(group, model, Search(by_layout(group, limits or {}), share), draws)
 
 
 def _unfit_data(group: Group) -> Refused | None:
@@ -125,48 +125,7 @@ def _refuse(group: Group, code: str, reason: str, advice: str = "", model: Model
     return Refused(code, reason, advice or _ADVICE[code], best, group.left_out, error)
 
 
-class _Search:
-    """Candidates by layout, sorted from cheap to dear, and the choice among them by any fit."""
-
-    def __init__(self, candidates: Mapping[Layout, Sequence[Setting]], share: float):
-        self.share = share
-        self.layouts = list(candidates)
-        self.settings: list[Setting] = []
-        self.parts: list[slice] = []
-        for layout in self.layouts:
-            ordered = sorted(candidates[layout], key=_cost)
-            self.parts.append(slice(len(self.settings), len(self.settings) + len(ordered)))
-            self.settings += ordered
-        self.design = Design.of(self.settings)
-
-    def rates(self, fit: Fit) -> Floats:
-        return fit.rates(self.settings)
-
-    def cheapest(self, rates: Floats, part: slice, ceiling: float) -> int | None:
-        """Index of the first candidate of a layout that reaches the share of ``ceiling``."""
-        good = np.flatnonzero(rates[part] >= self.share * ceiling)
-        if not len(good):
-            return None
-        first = int(good[0])
-        # equal requests that differ in storage alone: the faster one
-        same = [i for i in good if _cost(self.settings[part.start + i]) == _cost(self.settings[part.start + first])]
-        fastest = max(int(i) for i in same if rates[part][i] == max(rates[part][same]))
-        return int(part.start) + fastest
-
-    def choose(self, rates: Floats) -> int:
-        """Index of the recommended setting: the smallest layout that reaches the share of the overall ceiling."""
-        ceiling = float(np.max(rates))
-        found = (self.cheapest(rates, part, ceiling) for part in self.parts)
-        return next(index for index in found if index is not None)
-
-
-def _cost(setting: Setting) -> tuple[float, ...]:
-    threads = -1 if setting.threads is None else setting.threads
-    prefetch = -1 if setting.prefetch is None else setting.prefetch
-    return (setting.cores * setting.ranks, setting.workers, threads, prefetch)
-
-
-def _judge(group: Group, model: Model, search: _Search, draws: int) -> Answer | Refused:
+def _judge(group: Group, model: Model, search: Search, draws: int) -> Answer | Refused:
     rates = search.rates(model.best)
     index = search.choose(rates)
     setting = search.settings[index]
@@ -254,7 +213,7 @@ def _lane_times(fit: Fit, setting: Setting) -> dict[str, float]:
     return {name: time / longest for name, time in times.items() if time > 0}
 
 
-def _choices(search: _Search, rates: Floats, drawn: Floats, model: Model) -> tuple[Choice, ...]:
+def _choices(search: Search, rates: Floats, drawn: Floats, model: Model) -> tuple[Choice, ...]:
     found: list[Choice] = []
     for layout, part in zip(search.layouts, search.parts, strict=True):
         index = search.cheapest(rates, part, float(rates[part].max()))

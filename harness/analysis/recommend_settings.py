@@ -1,4 +1,4 @@
-"""The settings that a recommendation may choose from: between those measured, and a little beyond."""
+"""The settings that a recommendation may choose from, and the choice of the cheapest that is good enough."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from harness.analysis.capacity import Group
-from harness.analysis.capacity_lanes import Setting
+from harness.analysis.capacity_fit import Fit
+from harness.analysis.capacity_lanes import Design, Floats, Setting
 
 #: How far beyond the largest measured value the model is looked at.
 REACH = 2.0
@@ -98,3 +99,48 @@ def _followed(value: float, table: Mapping[float, Any]) -> Any:
     known = sorted(table)
     between = float(np.interp(value, known, [float(table[k]) for k in known]))
     return max(1, int(round(between)))
+
+
+class Search:
+    """Candidates by layout, sorted from cheap to dear, and the choice among them by any fit."""
+
+    def __init__(self, candidates: Mapping[Layout, Sequence[Setting]], share: float):
+        self.share = share
+        self.layouts = list(candidates)
+        self.settings: list[Setting] = []
+        self.parts: list[slice] = []
+        for layout in self.layouts:
+            ordered = sorted(candidates[layout], key=cost_order)
+            self.parts.append(slice(len(self.settings), len(self.settings) + len(ordered)))
+            self.settings += ordered
+        self.design = Design.of(self.settings)
+
+    def rates(self, fit: Fit) -> Floats:
+        return fit.rates(self.settings)
+
+    def cheapest(self, rates: Floats, part: slice, ceiling: float) -> int | None:
+        """Index of the first candidate of a layout that reaches the share of ``ceiling``."""
+        good = np.flatnonzero(rates[part] >= self.share * ceiling)
+        if not len(good):
+            return None
+        first = int(good[0])
+        # equal requests that differ in storage alone: the faster one
+        same = [
+            i
+            for i in good
+            if cost_order(self.settings[part.start + i]) == cost_order(self.settings[part.start + first])
+        ]
+        fastest = max(int(i) for i in same if rates[part][i] == max(rates[part][same]))
+        return int(part.start) + fastest
+
+    def choose(self, rates: Floats) -> int:
+        """Index of the recommended setting: the smallest layout that reaches the share of the overall ceiling."""
+        ceiling = float(np.max(rates))
+        found = (self.cheapest(rates, part, ceiling) for part in self.parts)
+        return next(index for index in found if index is not None)
+
+
+def cost_order(setting: Setting) -> tuple[float, ...]:
+    threads = -1 if setting.threads is None else setting.threads
+    prefetch = -1 if setting.prefetch is None else setting.prefetch
+    return (setting.cores * setting.ranks, setting.workers, threads, prefetch)

@@ -34,10 +34,13 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True)
 class Wishes:
+    """``points``: ids of the points meant; None: all of the sweep."""
+
     fresh: bool = False
     how: How = How()
     retries: int = 0
     follow: bool = True
+    points: frozenset[str] | None = None
 
 
 class Relay:
@@ -59,8 +62,9 @@ def run_sweep(choice: SweepChoice, wishes: Wishes, console: Console) -> Outcome:
     planned, cluster = choice.plan()
     cluster = for_concurrency(cluster, wishes.how.jobs)
     layout = choice.layout(planned)
+    tasks = [task for task in planned.tasks if wishes.points is None or task.point_id in wishes.points]
     statuses = read_statuses(layout.ledger)
-    missing = missing_tasks(planned.tasks, statuses, wishes.fresh, outdated(planned, layout, statuses))
+    missing = missing_tasks(tasks, statuses, wishes.fresh, outdated(planned, layout, statuses))
     preflight.check(cluster, [planned.points[point_id] for point_id in dict.fromkeys(t.point_id for t in missing)])
     show_refusals(planned, console)
     relay, stop, say = Relay(), Stop(), partial(console.print, markup=False, soft_wrap=True)
@@ -69,11 +73,11 @@ def run_sweep(choice: SweepChoice, wishes: Wishes, console: Console) -> Outcome:
         opened(layout, choice.project_root, relay, (planned, cluster), wishes.how, wishes.retries, stop, say) as driver,
     ):
         old = outdated(driver.workshop.campaign, layout, driver.ledger.statuses)
-        missing = missing_tasks(planned.tasks, driver.ledger.statuses, wishes.fresh, old)
+        missing = missing_tasks(tasks, driver.ledger.statuses, wishes.fresh, old)
         show_outdated(old, console)
-        console.print(announce(driver, planned.tasks, missing), soft_wrap=True)
+        console.print(announce(driver, tasks, missing), soft_wrap=True)
         announce_jobs(driver, missing, wishes.how, console)
-        return drive(driver, planned.tasks, missing, relay, console, wishes.follow)
+        return drive(driver, tasks, missing, relay, console, wishes.follow)
 
 
 def drive(

@@ -35,6 +35,7 @@ VERBS = {
     ),
     "stalls": ("harness.cli.stalls:stalls", "Show where the time of a step goes, by ladder and by recorded waits."),
     "compare": ("harness.cli.compare:compare", "Compare campaigns or clusters, or check against a stored reference."),
+    "next": ("harness.cli.next:next_", "Name the points of a sweep that are worth measuring next."),
     "check": ("harness.cli.check:check", "List findings: what makes a campaign's numbers doubtful, and what to do."),
 }
 
