@@ -8,6 +8,7 @@ tf.data has no loader that works in the training thread, unless nothing is buffe
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ from harness.pipelines.tf_sieve import Sieve, plain, reason
 from harness.runtime.interfaces import Batch, RunContext
 
 AUTOTUNE = int(tf.data.AUTOTUNE)
+_END_S = 3.0
 
 #: builds the batches ``(images, labels[, fresh])`` of a pipeline; a sieve lets go by what cannot be decoded
 Recipe = Callable[[Sieve | None], tf.data.Dataset]
@@ -125,10 +127,17 @@ class TfStream:
         return None
 
     def close(self) -> None:
-        """tf.data ends its threads when the last reference to the iterator goes."""
+        """Ends tf.data's threads, by dropping the last reference to the iterator.
+
+        That waits for calls in flight and, seen with TensorFlow 2.21 and pools of one thread, may wait for ever. So it
+        happens in a thread of its own, which after a while is left behind for the process's end.
+        """
         self._report()
         self._losses.summarise()
-        self._iterator = None
+        held, self._iterator = [self._iterator], None
+        ending = threading.Thread(target=held.clear, daemon=True)
+        ending.start()
+        ending.join(_END_S)
 
 
 def _threads() -> set[int]:

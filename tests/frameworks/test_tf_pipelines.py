@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import os
 import shutil
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -23,7 +24,7 @@ from harness.datasets.convert.run import Settings, convert
 from harness.datasets.make import make
 from harness.datasets.manifest import Request
 from harness.errors import UserError
-from harness.pipelines import tf_images, tf_records
+from harness.pipelines import tf_images, tf_records, tf_stream
 
 pytestmark = [pytest.mark.framework, pytest.mark.timeout(120)]
 SIDE = 32
@@ -362,3 +363,22 @@ def test_file_names_that_are_no_plain_words(opened, tree, tmp_path):
     path = tmp_path / "säts with $(blanks) 'quoted'"
     shutil.copytree(tree, path)
     assert take(opened("tf_files", path), FILES)[0].shape == (FILES, SIDE, SIDE, 3)
+
+
+def test_an_iterator_that_does_not_end_holds_nothing_up(opened, tree, monkeypatch):
+    """Its end is waited for a while, then left to the process's end."""
+    asked = threading.Event()
+    release = threading.Event()
+
+    class Stuck:
+        def __del__(self):
+            asked.set()
+            release.wait(60)
+
+    monkeypatch.setattr(tf_stream, "_END_S", 0.01)
+    pipeline = opened("tf_files", tree)
+    pipeline._iterator = Stuck()
+    pipeline.close()
+    assert asked.wait(5)
+    assert pipeline._iterator is None
+    release.set()
