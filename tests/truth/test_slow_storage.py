@@ -1,0 +1,117 @@
+"""A mount whose rate is known: the fetch part of a step, the ceiling it predicts, and the probe agree within 5 %."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.analysis import measure
+from harness.analysis.evidence import read_rank
+from harness.analysis.measure import Measurement
+from harness.runtime.clock import SystemClock
+from harness.runtime.events import EventWriter
+from harness.runtime.interfaces import Batch, ModelFacts, StepOutcome
+from harness.runtime.stepclock import StepClock
+from harness.runtime.storage_probe import Limits, probe_existing
+
+RATE_BYTES_PER_S = 4_000_000
+FILE_BYTES = 32_768
+BATCH = 8
+FILES = 1000
+STEPS = 40
+TOLERANCE = 0.05
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """(local directory of files, the same through a mount of RATE_BYTES_PER_S that caches nothing)."""
+    if shutil.which("bindfs") is None or not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("needs bindfs and /dev/fuse (Debian's package bindfs)")
+    source, mounted = tmp_path / "source", tmp_path / "mounted"
+    source.mkdir()
+    mounted.mkdir()
+    for number in range(FILES):
+        (source / f"{number:04}.bin").write_bytes(os.urandom(FILE_BYTES))
+    command = ["bindfs", f"--read-rate={RATE_BYTES_PER_S}", "-o", "direct_io", str(source), str(mounted)]
+    made = subprocess.run(command, capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"bindfs cannot mount here: {made.stderr.strip()}")
+    yield source, mounted
+    subprocess.run(["fusermount", "-u", "-z", str(mounted)], check=False)
+
+
+class Files:
+    """A loader in the training thread: each batch is BATCH whole files; decoding is taking a sum of some bytes."""
+
+    def __init__(self, directory: Path):
+        self._files = sorted(directory.iterdir())
+
+    def batches(self) -> Iterator[Batch]:
+        place = 0
+        while True:
+            contents = [self._files[(place + n) % FILES].read_bytes() for n in range(BATCH)]
+            place += BATCH
+            yield Batch([sum(content[:1000]) for content in contents], BATCH)
+
+    def occupancy(self) -> int | None:
+        return None
+
+    def worker_cpus(self) -> list[int] | None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+class Consumer:
+    """A step that takes no time: bindfs makes up for any pause, as a server that reads ahead would."""
+
+    def facts(self) -> ModelFacts:
+        return ModelFacts("consumer", 0, 0)
+
+    def to_device(self, batch: Batch) -> Batch:
+        return batch
+
+    def step(self, batch: Batch) -> StepOutcome:
+        return StepOutcome(0.0)
+
+    def digest(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        return None
+
+
+def run(directory: Path, out: Path) -> Measurement:
+    clock = SystemClock()
+    writer = EventWriter(out, clock)
+    StepClock(Consumer(), Files(directory), clock, writer).run(STEPS, 1)
+    writer.end(ok=True)
+    measured = measure.measure([read_rank(out, 0, []).steps], 2, STEPS - 2)
+    assert measured is not None
+    return measured
+
+
+def wait_s(measured: Measurement) -> float:
+    return measured.numbers["wait_share"] * measured.numbers["step_mean_s"]
+
+
+def test_fetch_and_ceiling(tmp_path: Path, mount: tuple[Path, Path]) -> None:
+    source, mounted = mount
+    ceiling = RATE_BYTES_PER_S / FILE_BYTES
+    slow = run(mounted, tmp_path / "slow.jsonl")
+    fast = run(source, tmp_path / "fast.jsonl")
+    fetch_s = wait_s(slow) - wait_s(fast)
+    assert BATCH / fetch_s == pytest.approx(ceiling, rel=TOLERANCE)
+    assert slow.numbers["images_per_s"] == pytest.approx(ceiling, rel=TOLERANCE)
+
+
+def test_the_probe_finds_the_rate(mount: tuple[Path, Path]) -> None:
+    _, mounted = mount
+    found = probe_existing(mounted, Limits(part_s=7.0, small_files=FILES))
+    assert found["small_files"]["bytes_per_s"] == pytest.approx(RATE_BYTES_PER_S, rel=TOLERANCE)
