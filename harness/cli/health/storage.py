@@ -55,7 +55,7 @@ def _storage(patient: Patient, name: str, storage: Storage, path: str, mount: Mo
         remedy = "a file system that does not answer: ask the site; ls -ld on the path shows the same"
         yield Check(AREA, name, "failure", f"{where}: {record['error']}", remedy)
     elif not record["exists"]:
-        yield _absent(name, where, path, record["may_make"])
+        yield _absent(name, where, path, record["may_make"], storage.scope)
     else:
         yield _usable(name, where, record)
         if "speed" in record:
@@ -65,7 +65,9 @@ def _storage(patient: Patient, name: str, storage: Storage, path: str, mount: Mo
         yield Check(AREA, name, "warning", f"{path} lies in this node's memory, yet its scope is shared", remedy)
 
 
-def _absent(name: str, where: str, path: str, may_make: bool) -> Check:
+def _absent(name: str, where: str, path: str, may_make: bool, scope: str) -> Check:
+    if may_make and scope == "node":
+        return Check(AREA, name, "ok", f"{where} does not exist yet; a job that stages data there makes it")
     if may_make:
         remedy = f"harness data make makes it, or: mkdir -p {path}"
         return Check(AREA, name, "note", f"{where} does not exist yet", remedy)
