@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(PYTHON) .ci/make_environment.py $(VENV)
 
-.PHONY: help quickstart test horovod studies lint examples clean
+.PHONY: help quickstart test horovod studies sample lint examples clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,7 +28,7 @@ test: $(VENV)/.installed-dev horovod  ## everything the tests need, Horovod too,
 	$(BIN)/mypy
 	$(BIN)/pytest $(PYTEST_ARGS)
 
-horovod: $(VENV)/.installed-dev  ## build Horovod against the installed frameworks (kept in .cache/)
+horovod: $(VENV)/.installed-dev  ## build Horovod against the installed frameworks (wheel kept in ~/.cache)
 	$(PYTHON) .ci/horovod/build.py $(VENV)
 
 STUDIES := nus_cpu_cores nus_encoding nus_keras_workers nus_storage alcf_threads_prefetch alcf_horovod_scaling \
@@ -36,6 +36,16 @@ STUDIES := nus_cpu_cores nus_encoding nus_keras_workers nus_storage alcf_threads
 
 studies: $(VENV)/.installed-dev horovod  ## every study's sweep at smoke scale, with tables and plots (about 20 minutes)
 	for name in $(STUDIES); do $(BIN)/harness run configs/sweeps/$$name.yml --scale smoke --make-data || exit; done
+
+SAMPLES := cores_workers threads_prefetch batch_repetition storage ranks
+
+sample: $(VENV)/.installed-dev  ## measure results/sample anew (about 20 minutes; leave the machine alone meanwhile)
+	rm -rf $(addprefix results/sample/,$(SAMPLES) cores_workers-again)
+	for name in $(SAMPLES); do $(BIN)/python -m harness run results/sample/sweeps/$$name.yml \
+	  --cluster results/sample/machine.yml --results results/sample --make-data --no-report $(SAMPLE_ARGS) || exit; done
+	$(BIN)/python -m harness run results/sample/sweeps/cores_workers.yml --campaign cores_workers-again \
+	  --cluster results/sample/machine.yml --results results/sample --set repeats=1 --no-report
+	$(BIN)/pytest -q tests/notebooks
 
 lint: $(VENV)/.installed-dev  ## style and types only
 	$(BIN)/ruff check .

@@ -1,13 +1,15 @@
 """Build Horovod against the frameworks of a virtual environment and install it there: ``build.py VENV``.
 
 Horovod's last release is a source distribution, and binaries fit one exact set of framework, MPI and Python versions.
-So the wheel is kept under ``.cache/horovod/<versions>/`` and pip's own cache, which knows no such key, is bypassed.
+So the wheel is kept under ``~/.cache/dl-batch-harness/horovod/<versions>/`` (or ``$XDG_CACHE_HOME``), for every checkout
+of this user, and pip's own cache, which knows no such key, is bypassed.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +32,7 @@ def main(venv: Path) -> None:
     versions = json.loads(subprocess.check_output([python, "-c", PROBE, *BUILD_AGAINST, "horovod"], text=True))
     installed = versions.pop("horovod")
     key = "-".join(f"{name}{version}" for name, version in versions.items() if version)
-    cache = ROOT / ".cache" / "horovod" / key
+    cache = cache_root() / key
     stamp = venv / ".installed-horovod"
     if installed == VERSION and stamp.exists() and stamp.read_text() == key:
         print(f"Horovod {VERSION} is installed for these frameworks already")
@@ -43,6 +45,11 @@ def main(venv: Path) -> None:
     subprocess.run([*pip, "--no-deps", "--force-reinstall", str(wheels[0])], check=True)
     subprocess.run([*pip, "cloudpickle", "packaging"], check=True)
     stamp.write_text(key)
+
+
+def cache_root() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "dl-batch-harness" / "horovod"
 
 
 def build_wheel(venv: Path, cache: Path) -> Path:
@@ -61,7 +68,8 @@ def build_wheel(venv: Path, cache: Path) -> Path:
         "HOROVOD_WITH_PYTORCH": "1",
         "MAKEFLAGS": f"-j{os.cpu_count() or 1}",
     }
-    partial = cache.with_name(cache.name + ".partial")
+    # a directory of this process's own: two checkouts may build at the same time
+    partial = cache.with_name(f"{cache.name}.partial-{os.getpid()}")
     partial.mkdir(parents=True, exist_ok=True)
     log = partial / "build.log"
     command = [str(binaries / "python"), "-m", "pip", "wheel", "--verbose", "--no-cache-dir", "--no-deps"]
@@ -71,7 +79,10 @@ def build_wheel(venv: Path, cache: Path) -> Path:
     if built.returncode:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-25:])
         sys.exit(f"{tail}\nHorovod could not be built; the whole log is in {log}")
-    partial.rename(cache)
+    if cache.exists():
+        shutil.rmtree(partial)
+    else:
+        partial.rename(cache)
     return next(cache.glob("horovod-*.whl"))
 
 
