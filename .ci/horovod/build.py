@@ -1,7 +1,7 @@
 """Build Horovod against the frameworks of a virtual environment and install it there: ``build.py VENV``.
 
 Horovod's last release is a source distribution, and binaries fit one exact set of framework, MPI and Python versions.
-So the wheel is kept under ``~/.cache/dl-batch-harness/horovod/<versions>/`` (or ``$XDG_CACHE_HOME``), for every checkout
+So the wheel is kept under ``~/.cache/dl-batch-harness/horovod/<versions>/`` (or ``$XDG_CACHE_HOME``), for all checkouts
 of this user, and pip's own cache, which knows no such key, is bypassed.
 """
 
