@@ -59,7 +59,7 @@ def ask(scheduler: Batch, run: Runner) -> SiteFacts:
 def _text(run: Runner, argv: Sequence[str]) -> str:
     answer = run(argv)
     if answer.returncode != 0:
-        said = answer.stderr.strip().partition("\n")[0] or answer.stdout.strip().partition("\n")[0]
+        said = (answer.stderr.strip() or answer.stdout.strip()).rpartition("\n")[2]
         outcome = "did not answer in time" if answer.returncode is None else f"returned {answer.returncode}"
         raise NoAnswer(f"{' '.join(argv)} {outcome}" + (f": {said}" if said else ""))
     return answer.stdout
