@@ -13,9 +13,9 @@ block length is chosen by Politis & White (2004) with the correction of Patton, 
 package offers the same choice of block length but brings statsmodels along; the tests hold values computed with it.
 
 The 95 % interval holds the truth 93 to 97 % of the time over 1,000 simulated runs whose steps' lag-1 correlation is
-between -0.5 and 0.3 from 20 steps on, up to 0.6 from 30 on and up to 0.8 from 100 on (tests/truth,
-benchmarks/interval_coverage.py). With fewer steps and more correlation it is a little too narrow; there is none below
-:data:`MIN_STEPS_FOR_INTERVAL`.
+between 0 and 0.3 from 20 steps on, up to 0.6 from 30 on and up to 0.8 from 200 on; it is a little too wide for
+alternating steps (-0.3) below 50 (tests/truth, benchmarks/interval_coverage.py). With fewer steps and more correlation
+it is too narrow; there is none below :data:`MIN_STEPS_FOR_INTERVAL`.
 
 *Between runs* the interval is Student's t on the logarithms of the repeats' rates.
 """

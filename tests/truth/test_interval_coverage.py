@@ -28,8 +28,8 @@ def coverage(durations: np.ndarray) -> float:
 
 
 #: (lag-1 correlation, steps): what the interval is good for; docs/measuring.md says so.
-DOMAIN = [(phi, count) for phi in (-0.3, 0.0, 0.3) for count in (20, 50, 200)]
-DOMAIN += [(0.6, 30), (0.6, 50), (0.6, 200), (0.8, 100), (0.8, 200)]
+DOMAIN = [(phi, count) for phi in (0.0, 0.3) for count in (20, 50, 200)]
+DOMAIN += [(-0.3, 50), (-0.3, 200), (0.6, 30), (0.6, 50), (0.6, 200), (0.8, 200)]
 
 
 @pytest.mark.parametrize(("phi", "count"), DOMAIN)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from evidence_support import FakeCampaign, FakeRun
 
 from harness.analysis.collect import collect
 from harness.analysis.ladder import Ladder, ladders
 from harness.analysis.points import point_results
+from harness.cli.stalls import stalls
 from harness.model.axes import Axes
 
 FILES = {
@@ -86,3 +89,16 @@ def test_a_single_run_has_its_recorded_parts_only(tmp_path: Path) -> None:
     assert ladder.parts == ()
     assert ladder.residual is None
     assert ladder.recorded == pytest.approx({"wait": 0.079, "copy": 0.0, "compute": 0.125, "exchange": 0.0})
+
+
+def test_the_verb_prints_parts_recorded_waits_and_json(tmp_path: Path) -> None:
+    climbed(tmp_path, RUNGS)
+    words = CliRunner().invoke(stalls, ["fake", "--results", str(tmp_path)])
+    assert words.exit_code == 0, words.output
+    lines = words.output.splitlines()
+    assert "a step takes 204 ms, AU 61 %" in lines[0]
+    assert lines[2].split() == ["compute", "100", "100", "to", "100", "49%"]
+    assert "recorded: wait 135 ms, compute 125 ms" in words.output
+    [point] = json.loads(CliRunner().invoke(stalls, ["fake", "--results", str(tmp_path), "--json"]).output)
+    assert {part["part"]: part["seconds"] for part in point["ladder"]} == pytest.approx({**PARTS, "residual": -0.056})
+    assert point["disagreement"] is None
