@@ -131,4 +131,4 @@ def _summarise(checks: list[Check]) -> None:
     found = [
         f"{counts[status]} {status}{'s' * (counts[status] > 1)}" for status in ("failure", "warning") if counts[status]
     ]
-    click.echo(f"{', '.join(found)} in {len(checks)} checks" if found else f"nothing wrong in {len(checks)} checks")
+    click.echo(f"{', '.join(found) or 'nothing wrong'} in {len(checks)} check{'s' * (len(checks) != 1)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,14 +59,18 @@ def init(
         return
     _refuse(path, force)
     write_atomically(path, text)
+    _tell(path, name, marks(text), as_json)
+
+
+def _tell(path: Path, name: str, listed: list[tuple[int, str]], as_json: bool) -> None:
     if as_json:
-        listed = [{"line": line, "remark": remark} for line, remark in marks(text)]
-        click.echo(json.dumps({"path": str(path), "name": name, "marks": listed}, ensure_ascii=False))
+        remarks = [{"line": line, "remark": remark} for line, remark in listed]
+        click.echo(json.dumps({"path": str(path), "name": name, "marks": remarks}, ensure_ascii=False))
         return
     click.echo(f"wrote {path}")
-    for line, remark in marks(text):
+    for line, remark in listed:
         click.echo(f"  line {line}: {remark}")
-    click.echo(f"next: correct what is marked, then: harness doctor --cluster {name}")
+    click.echo(f"next: {'correct what is marked, then ' if listed else ''}harness doctor --cluster {shlex.quote(name)}")
 
 
 def _checked(name: str) -> str:

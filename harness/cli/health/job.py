@@ -23,9 +23,9 @@ def script(patient: Patient, cluster: str, sweep: Path | None, only: Sequence[st
     Raises:
         UserError: the cluster has no scheduler, or its values cannot stand in directives.
     """
-    scheduler: Scheduler = catalog.load(catalog.lookup(catalog.SCHEDULERS, patient.cluster.scheduler, "scheduler"))
-    if not scheduler.PREFIX:
+    if patient.cluster.scheduler == "local":
         raise UserError(f"cluster {cluster} has no scheduler: run harness doctor itself")
+    scheduler: Scheduler = catalog.load(catalog.lookup(catalog.SCHEDULERS, patient.cluster.scheduler, "scheduler"))
     request = placement(patient)
     log = str(patient.project_root.absolute() / f"{JOB_NAME}.log")
     lines = [f"{scheduler.PREFIX} {line}" for line in scheduler.directives(patient.cluster, request, JOB_NAME, log)]
