@@ -13,6 +13,7 @@ from harness.files import read_json_lines
 from harness.layout import AttemptLayout, CampaignLayout
 from harness.model import evidence, ledger
 from harness.model.campaign import Campaign
+from harness.model.group import Group
 from harness.model.job import JobState, RunSpec, advance
 
 _ATTEMPT_NAME = re.compile(r"r(\d+)a(\d+)")
@@ -68,6 +69,19 @@ def attempts(layout: CampaignLayout) -> list[Attempt]:
         if (match := _ATTEMPT_NAME.fullmatch(path.name)) and path.is_dir():
             keys.add(ledger.AttemptKey(path.parent.name, int(match[1]), int(match[2])))
     return [Attempt(*key, layout.attempt(*key), statuses.get(key)) for key in sorted(keys)]
+
+
+def extra_canaries(layout: CampaignLayout, campaign: Campaign) -> frozenset[tuple[str, int]]:
+    """(point, repeat) of the canary runs that packs added to what the sweep asks for. An unreadable group adds none."""
+    tasks = {(task.point_id, task.repeat) for task in campaign.tasks}
+    found: set[tuple[str, int]] = set()
+    for path in sorted(layout.groups.glob("*/group.json")):
+        try:
+            group = Group.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError):
+            continue
+        found |= {(key.point_id, key.repeat) for key in group.canaries}
+    return frozenset(found - tasks)
 
 
 def state_of(attempt: Attempt, spec: RunSpec | None) -> tuple[JobState, str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from harness.analysis import findings, row
-from harness.analysis.campaigns import Attempt, attempts, load_campaign, state_of
+from harness.analysis.campaigns import Attempt, attempts, extra_canaries, load_campaign, state_of
 from harness.analysis.dictionary import RUN_COLUMNS
 from harness.analysis.evidence import RunEvidence, read_run
 from harness.analysis.findings import Finding
@@ -44,7 +44,7 @@ def collect(layout: CampaignLayout, progress: Progress | None = None) -> pd.Data
             rows.append(_row(campaign, attempt, steps))
             if progress is not None:
                 progress(number, len(found))
-    table = as_table(mark_attempts(rows))
+    table = as_table(mark_attempts(rows, extra_canaries(layout, campaign)))
     write(table, layout)
     return table
 
@@ -84,17 +84,21 @@ def _measured(run: RunEvidence, state: JobState) -> tuple[dict[str, Any], list[F
         return {}, [findings.make("evidence_unreadable", advice, error=text)], None
 
 
-def mark_attempts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Adds ``latest`` (no later attempt) and ``counts`` (the newest success of its repeat, else the newest)."""
+def mark_attempts(rows: list[dict[str, Any]], canaries: Collection[tuple[str, int]] = ()) -> list[dict[str, Any]]:
+    """Adds ``latest`` (no later attempt) and ``counts`` (the newest success of its repeat, else the newest).
+
+    Args:
+        canaries: (point, repeat) of runs beyond the sweep's, which tell of a node's drift and count for no point.
+    """
     tasks: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for cells in rows:
         tasks.setdefault((cells["point_id"], cells["repeat"]), []).append(cells)
-    for tries in tasks.values():
+    for task, tries in tasks.items():
         newest = max(tries, key=lambda cells: cells["attempt"])
         done = [cells for cells in tries if cells["state"] == JobState.SUCCEEDED.value]
         counting = max(done, key=lambda cells: cells["attempt"]) if done else newest
         for cells in tries:
-            cells["latest"], cells["counts"] = cells is newest, cells is counting
+            cells["latest"], cells["counts"] = cells is newest, cells is counting and task not in canaries
     return rows
 
 

@@ -50,7 +50,7 @@ _IDENTITY = (
     Column("repeat", "int", "", "repeat of the point, from 0"),
     Column("attempt", "int", "", "try at this repeat, from 1"),
     Column("latest", "bool", "", "no later attempt at the same repeat exists"),
-    Column("counts", "bool", "", "the attempt that stands for its repeat: the newest that succeeded, else the newest"),
+    Column("counts", "bool", "", "stands for its repeat: the newest success, else the newest; no pack's extra canary"),
     Column("state", "text", "", "SUCCEEDED, FAILED, TIMED_OUT, CANCELLED, LOST, RUNNING, QUEUED or INTENDED"),
     Column("reason", "text", "", "why the run is in this state, where it is not SUCCEEDED"),
 )

@@ -10,7 +10,10 @@ from evidence_support import FakeCampaign, FakeRun
 
 from harness.analysis import findings
 from harness.analysis.collect import collect
+from harness.analysis.points import point_results
 from harness.model.axes import Axes
+from harness.model.group import Group
+from harness.model.ledger import AttemptKey
 
 
 def axes(cores: int = 1, **more: object) -> Axes:
@@ -131,3 +134,25 @@ def test_files_hold_what_is_returned(tmp_path: Path) -> None:
         "runs.parquet",
         "steps.parquet",
     ]
+
+
+@pytest.mark.parametrize(("repeats", "counts"), [(1, [True, False]), (2, [True, True])])
+def test_a_packs_own_canary_run_is_no_repeat(repeats: int, counts: list[bool], tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, repeats=repeats)
+    for repeat, step_s in enumerate((0.2, 0.4)):
+        layout = campaign.add(axes(), FakeRun([[1.0] + [step_s] * 40]), repeat=repeat)
+    canaries = tuple(AttemptKey(layout.root.parent.name, repeat, 1) for repeat in (0, 1))
+    group = Group(kind="pack", name="g1", number=1, job_name="j", attempts=canaries, canaries=canaries)
+    path = campaign.layout.group("g1").meta
+    path.parent.mkdir(parents=True)
+    path.write_text(group.model_dump_json())
+    damaged = campaign.layout.group("g2").meta
+    damaged.parent.mkdir()
+    damaged.write_text('{"kind": "pa')
+    campaign.save()
+    table = collect(campaign.layout)
+    assert table["counts"].tolist() == counts
+    (result,) = point_results(table)
+    assert result.runs == sum(counts)
+    if repeats == 1:
+        assert result.rate.value == pytest.approx(160.0)
