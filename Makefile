@@ -39,12 +39,12 @@ studies: $(VENV)/.installed-dev horovod  ## every study's sweep at smoke scale, 
 
 SAMPLES := cores_workers threads_prefetch batch_repetition storage ranks
 
-sample: $(VENV)/.installed-dev  ## measure results/sample anew (about 20 minutes; leave the machine alone meanwhile)
+sample: $(VENV)/.installed-dev  ## measure results/sample anew (about 15 minutes; leave the machine alone meanwhile)
 	rm -rf $(addprefix results/sample/,$(SAMPLES) cores_workers-again)
 	for name in $(SAMPLES); do $(BIN)/python -m harness run results/sample/sweeps/$$name.yml \
 	  --cluster results/sample/machine.yml --results results/sample --make-data --no-report $(SAMPLE_ARGS) || exit; done
 	$(BIN)/python -m harness run results/sample/sweeps/cores_workers.yml --campaign cores_workers-again \
-	  --cluster results/sample/machine.yml --results results/sample --set repeats=1 --no-report
+	  --cluster results/sample/machine.yml --results results/sample --only "cpu_cores == 2" --no-report
 	$(BIN)/pytest -q tests/notebooks
 
 lint: $(VENV)/.installed-dev  ## style and types only
