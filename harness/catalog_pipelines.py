@@ -5,7 +5,7 @@ Read through :mod:`harness.catalog`, whose other tables they belong to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,9 @@ class PipelineSpec:
     """An input pipeline variant. ``frameworks`` maps a framework to the ``module:attr`` that builds it.
 
     ``formats`` and ``encodings`` are the data sets and their stored forms that it reads, ``uses`` the axes that have an
-    effect on it. One that ``reads_data`` not makes up its samples, so the data set need not be there.
+    effect on it. One that ``reads_data`` not makes up its samples, so the data set need not be there. One that takes
+    ``prepared_only`` reads sets of files in other encodings than ``native`` alone. ``depth`` gives, for the axes of a
+    point, the batches that its buffers hold when full, as far as that is known before it runs.
     """
 
     name: str
@@ -42,8 +44,34 @@ class PipelineSpec:
     encodings: tuple[str, ...] = ("native",)
     options: Mapping[str, Option] = field(default_factory=dict)
     reads_data: bool = True
+    prepared_only: bool = False
+    depth: Callable[[Any], int] = lambda axes: axes.prefetch or 0
 
 
+def _tf_depth(default: int) -> Callable[[Any], int]:
+    return lambda axes: default if axes.prefetch is None else axes.prefetch
+
+
+def _batch_size_depth(axes: Any) -> int:
+    """As many batches as a batch has images, where ``prefetch`` says nothing: Dell's old order."""
+    return int(axes.batch_size if axes.prefetch is None else axes.prefetch)
+
+
+def _worker_depth(axes: Any) -> int:
+    """torch's ``prefetch_factor``, 2 unless set, for each worker."""
+    return int(axes.workers * (axes.prefetch or 2))
+
+
+def _memory_depth(axes: Any) -> int:
+    """A Keras queue, or torch's workers."""
+    return _worker_depth(axes) if axes.framework == "torch" else int(axes.max_queue_size if axes.workers else 0)
+
+
+def _queue_depth(axes: Any) -> int:
+    return int(axes.options.get("queue_capacity", QUEUE_CAPACITY) // axes.batch_size)
+
+
+QUEUE_CAPACITY = 100_000
 ALL_FORMATS = ("mnist", "cifar10", "imagenet", "caltech256", "chestxray14")
 TREES = ("imagenet", "caltech256", "chestxray14")
 CORRUPT = Option(str, "fail", "an image that cannot be decoded: fail names it and ends the run", ("fail", "skip"))
@@ -82,6 +110,7 @@ PIPELINES = {
             },
             formats=("mnist", "cifar10"),
             uses=("workers", "max_queue_size", "multiprocessing", "prefetch"),
+            depth=_memory_depth,
         ),
         PipelineSpec(
             name="tf_files",
@@ -91,6 +120,7 @@ PIPELINES = {
             uses=TF_DATA_AXES,
             encodings=("native", "jpeg"),
             options=SAMPLE_OPTIONS | {"boxes": BOXES},
+            depth=_tf_depth(8),
         ),
         PipelineSpec(
             name="tf_records_old",
@@ -100,6 +130,7 @@ PIPELINES = {
             uses=TF_DATA_AXES,
             encodings=("tfrecord", "tfrecord_decoded"),
             options=SAMPLE_OPTIONS,
+            depth=_batch_size_depth,
         ),
         PipelineSpec(
             name="tf_records_new",
@@ -118,6 +149,8 @@ PIPELINES = {
             uses=TF_DATA_AXES,
             encodings=("native", "npy"),
             options=SAMPLE_OPTIONS,
+            prepared_only=True,
+            depth=_tf_depth(2),
         ),
         PipelineSpec(
             name="tf_queue",
@@ -128,10 +161,11 @@ PIPELINES = {
             encodings=("native", "tfrecord"),
             options={
                 "corrupt": CORRUPT,
-                "queue_capacity": Option(int, 100_000, "samples that the queue holds"),
+                "queue_capacity": Option(int, QUEUE_CAPACITY, "samples that the queue holds"),
                 "enqueue_samples": Option(int, 32, "samples that a thread reads and enqueues at a time"),
                 "fill_s": Option(float, 0.0, "seconds that the queue fills before the first step"),
             },
+            depth=_queue_depth,
         ),
         PipelineSpec(
             name="torch_files",
@@ -141,6 +175,7 @@ PIPELINES = {
             uses=TORCH_AXES,
             encodings=("native", "jpeg"),
             options=LOADER_OPTIONS | {"box_crops": BOX_CROPS},
+            depth=_worker_depth,
         ),
         PipelineSpec(
             name="torch_lmdb",
@@ -150,6 +185,7 @@ PIPELINES = {
             uses=TORCH_AXES,
             encodings=("lmdb",),
             options=LOADER_OPTIONS,
+            depth=_worker_depth,
         ),
         PipelineSpec(
             name="torch_memory",
@@ -159,6 +195,7 @@ PIPELINES = {
             uses=TORCH_AXES,
             encodings=("npy",),
             options=LOADER_OPTIONS,
+            depth=_worker_depth,
         ),
         PipelineSpec(
             name="torch_webdataset",
@@ -168,6 +205,7 @@ PIPELINES = {
             uses=(*TORCH_AXES, "shuffle_buffer"),
             encodings=("webdataset",),
             options=TORCH_OPTIONS,
+            depth=_worker_depth,
         ),
         PipelineSpec(
             name="torch_fast",
@@ -177,6 +215,7 @@ PIPELINES = {
             uses=TORCH_AXES,
             encodings=("native", "jpeg", "lmdb"),
             options=TORCH_OPTIONS | {"box_crops": BOX_CROPS},
+            depth=_worker_depth,
         ),
         PipelineSpec(
             name="synthetic",

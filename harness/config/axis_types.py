@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.catalog import COMMS, DATASETS, FRAMEWORKS, NO_FRAMEWORK, PIPELINES, WORKLOADS, Option
+from harness.catalog import COMMS, DATASETS, ENCODINGS, FRAMEWORKS, NO_FRAMEWORK, PIPELINES, WORKLOADS, Option
 from harness.config.decode import INVALID, Decoder, adapter, full_annotation
 from harness.config.yaml_marks import Node, Sequence
 from harness.errors import nearest
@@ -57,6 +57,7 @@ def choices(axis: str) -> list[str] | None:
         "framework": [*FRAMEWORKS, NO_FRAMEWORK],
         "pipeline": list(PIPELINES),
         "comm": list(COMMS),
+        "encoding": list(ENCODINGS),
         "dataset": [
             spec.name if origin == "real" else f"{origin}:{spec.name}"
             for spec in DATASETS.values()

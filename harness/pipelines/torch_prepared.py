@@ -29,7 +29,7 @@ def build(context: RunContext) -> ImageLoader:
         context.note("finding", code="resized_again", evidence=evidence, advice=_ADVICE)
     # the parts are fixed, so each rank orders its own; another rank's seed would give it the same order
     order = Order(
-        len(images), axes.batch_size, rank=0, world=1, seed=context.spec.seed + 1_000_003 * context.ranks.rank
+        len(images), axes.batch_size, rank=0, world=1, seed=context.spec.seed + _SEED_STEP * context.ranks.rank
     )
     supply = HeldSupply(images, labels, order, finish)
     return ImageLoader(context, Assembler(supply, finish, axes.batch_size, patience=1), epoch_of(context, order))

@@ -90,6 +90,8 @@ def _dataset(axes: Axes, workload: WorkloadSpec, pipeline: PipelineSpec) -> Iter
     if axes.encoding not in pipeline.encodings:
         choices = ", ".join(pipeline.encodings)
         yield "encoding", f"pipeline {pipeline.name} does not read {form} as {axes.encoding}; it reads {choices}"
+    elif axes.encoding == "native" and pipeline.prepared_only and not spec.in_memory:
+        yield "encoding", f"pipeline {pipeline.name} holds {form} resized ahead: convert it, and set encoding: npy"
 
 
 def _shape(spec: object) -> str:

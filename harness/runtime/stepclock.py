@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
+from harness import catalog
 from harness.model.axes import Axes
 from harness.runtime.events import EventWriter
 from harness.runtime.interfaces import Batch, Clock, Pipeline, Session
@@ -24,13 +25,15 @@ def warmup_steps(axes: Axes) -> int:
     """Steps run before the timed ones.
 
     Unset means auto: at least :data:`WARMUP_FLOOR` steps for compilation and autotuning, and twice the buffer's
-    depth in steps, since a buffer that filled during the first step drains before the rate is steady; never more
-    than :data:`WARMUP_CAP`. It is a floor: where the steady state begins, the analysis finds from the raw steps.
+    depth in steps, be it the axis's or the pipeline's own, since a buffer that filled during the first step drains
+    before the rate is steady; never more than :data:`WARMUP_CAP`. It is a floor: where the steady state
+    begins, the analysis finds from the raw steps.
     """
     if axes.steps_warmup is not None:
         return axes.steps_warmup
-    depth = 2 * (axes.prefetch or 0) * axes.batch_interval
-    return max(WARMUP_FLOOR, min(WARMUP_CAP, depth))
+    pipeline = catalog.PIPELINES.get(axes.pipeline or "")
+    depth = pipeline.depth(axes) if pipeline else axes.prefetch or 0
+    return max(WARMUP_FLOOR, min(WARMUP_CAP, 2 * depth * axes.batch_interval))
 
 
 class StepClock:

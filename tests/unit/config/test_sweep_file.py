@@ -132,6 +132,7 @@ def test_all_problems_of_a_file_at_once_in_the_order_of_lines() -> None:
             BASE + "matrix: {options.optimizer: [adam, sdg]}\n",
             "s.yml:3: options.optimizer: 'sdg' is not known; did you mean 'sgd'? valid: adam, sgd",
         ),
+        (BASE + "matrix: {encoding: [jpge]}\n", "s.yml:3: encoding: 'jpge' is not known; did you mean 'jpeg'? valid: "),
         (BASE + "matrix: {model: [resnet-34]}\n", "s.yml:3: model: 'resnet-34' is not known; did you mean 'resnet34'?"),
         (BASE + "matrix: {multiprocessing: [yes]}\n", "s.yml:3: multiprocessing: 'yes' is neither true nor false"),
         (BASE + "matrix: {dataset: [synthetic:mnst]}\n", "did you mean 'synthetic:mnist'?"),

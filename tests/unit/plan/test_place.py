@@ -191,6 +191,11 @@ def test_the_queue() -> None:
         ({"workload": "replay", "multiprocessing": True}, "unused_axis", "does not use multiprocessing"),
         ({"echo": 2}, "unused_axis", "pipeline memory does not use echo, which is 2"),
         ({"encoding": "npy"}, "encoding", "pipeline memory does not read cifar10 as npy; it reads native"),
+        (
+            {"workload": "resnet_imagenet", "pipeline": "tf_memory"},
+            "encoding",
+            "pipeline tf_memory holds imagenet resized ahead: convert it, and set encoding: npy",
+        ),
         ({"options": {"produce_s": 0.5}}, "option", "has the option produce_s; set it with `when`"),
     ],
 )
@@ -204,3 +209,5 @@ def test_what_fits() -> None:
     assert misfits(axes()) == []
     assert misfits(axes(framework="torch", dataset="synthetic:cifar10", workers=4, prefetch=2)) == []
     assert misfits(axes(workload="replay", workers=4, options={"produce_s": 0.5})) == []
+    assert misfits(axes(pipeline="tf_memory")) == []
+    assert misfits(axes(workload="resnet_imagenet", pipeline="tf_memory", encoding="npy")) == []

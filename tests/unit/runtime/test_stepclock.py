@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from runtime_support import events, of_kind, spec_of, step_column
@@ -116,7 +117,17 @@ def test_the_first_loss_that_is_no_number_is_a_finding(tmp_path: Path) -> None:
         ({"prefetch": 8}, 16),
         ({"prefetch": 8, "batch_interval": 4}, 64),
         ({"prefetch": 8, "batch_interval": 128}, 100),
+        ({"pipeline": "tf_records_old", "batch_size": 32}, 64),
+        ({"pipeline": "tf_records_old", "batch_size": 64}, 100),
+        ({"pipeline": "tf_records_old", "batch_size": 64, "prefetch": 4}, 8),
+        ({"pipeline": "tf_files"}, 16),
+        ({"pipeline": "tf_files", "prefetch": 0}, 5),
+        ({"pipeline": "torch_files", "workers": 8}, 32),
+        ({"pipeline": "torch_files", "workers": 0, "prefetch": 8}, 5),
+        ({"pipeline": "memory", "framework": "tensorflow", "workers": 2, "max_queue_size": 12}, 24),
+        ({"pipeline": "memory", "framework": "torch", "workers": 2, "max_queue_size": 12}, 8),
+        ({"pipeline": "tf_queue", "batch_size": 256, "options": {"queue_capacity": 2560}}, 20),
     ],
 )
-def test_warm_up_has_a_floor_and_a_cap(axes: dict[str, int], steps: int) -> None:
+def test_warm_up_has_a_floor_and_a_cap(axes: dict[str, Any], steps: int) -> None:
     assert warmup_steps(spec_of(**axes).axes) == steps
