@@ -28,7 +28,8 @@ def comparison_grid(found: Comparison, metric: str, named: dict[str, str]) -> Gr
     """A row for each point on both sides; ratios above 1 mean that the second is better."""
     first, second = found.first, found.second
     normalised = [(key, header) for key, header in _NORMALISED if metric == "images_per_s" and _any(found, key)]
-    headers = ["point", first.name, second.name, "ratio", "verdict"]
+    names = [f"{s.name} on {s.cluster}" if first.cluster != second.cluster else s.name for s in (first, second)]
+    headers = ["point", *names, "ratio", "verdict"]
     for _, header in normalised:
         headers += [f"{header}, first", "second"]
     headers += ["of ceiling, first", "second"]

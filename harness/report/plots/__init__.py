@@ -16,12 +16,21 @@ from harness.files import write_atomically
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.report.plots import (
+    axis_grid,
+    ceilings,
+    encoding_bars,
+    loss_rate,
+    queue_grid,
+    queue_surfaces,
     rate_against_axis,
+    scaling_ranks,
     speedup_against_axis,
     step_times,
+    storage_staging,
     style,
     time_against_axis,
     time_shares,
+    utilisation,
 )
 
 FORMATS = ("png", "svg", "pdf")
@@ -47,9 +56,18 @@ def _step_times(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign)
 MAKERS: dict[str, Maker] = {
     time_against_axis.NAME: lambda _layout, table, campaign: time_against_axis.figure(table, campaign),
     rate_against_axis.NAME: lambda _layout, table, campaign: rate_against_axis.figure(table, campaign),
-    speedup_against_axis.NAME: lambda _layout, table, campaign: speedup_against_axis.figure(table, campaign),
+    speedup_against_axis.NAME: speedup_against_axis.figure,
     time_shares.NAME: lambda _layout, table, campaign: time_shares.figure(table, campaign),
     step_times.NAME: _step_times,
+    scaling_ranks.NAME: scaling_ranks.figure,
+    axis_grid.NAME: axis_grid.figure,
+    encoding_bars.NAME: lambda _layout, table, campaign: encoding_bars.figure(table, campaign),
+    storage_staging.NAME: lambda _layout, table, campaign: storage_staging.figure(table, campaign),
+    queue_grid.NAME: queue_grid.figure,
+    queue_surfaces.NAME: queue_surfaces.figure,
+    loss_rate.NAME: lambda _layout, table, campaign: loss_rate.figure(table, campaign),
+    utilisation.NAME: utilisation.figure,
+    ceilings.NAME: lambda _layout, table, campaign: ceilings.figure(table, campaign),
 }
 
 

@@ -1,0 +1,99 @@
+"""Heat maps: a cell for each pair of two axes' values, its number inside; missing cells stay empty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+
+from harness.analysis.points import PointResult, sort_key
+from harness.analysis.scaling import determines, numeric_axes
+from harness.model.campaign import Campaign
+from harness.report.grid import text
+from harness.report.numbers import number
+from harness.report.plots import style
+
+#: Pairs that people look at together, the most asked-for first: rows, columns.
+PAIRS = (("parallel_threads", "prefetch"), ("workers", "batch_interval"), ("workers", "prefetch"))
+#: More columns than this get no numbers inside.
+MOST_NUMBERED = 14
+MOST_MAPS = 6
+#: Labels along one side.
+MOST_TICKS = 20
+
+
+@dataclass(frozen=True)
+class Map:
+    """``cells``: (row value, column value) → number; ``doubtful`` those not to rely on."""
+
+    title: str
+    rows: tuple[Any, ...]
+    columns: tuple[Any, ...]
+    cells: Mapping[tuple[Any, Any], float]
+    doubtful: frozenset[tuple[Any, Any]] = frozenset()
+
+
+def pair_of_axes(results: Sequence[PointResult], campaign: Campaign) -> tuple[str, str] | None:
+    """Two numeric axes that vary independently, or None."""
+    axes = numeric_axes(results, campaign.varied)
+    for rows, columns in PAIRS:
+        if rows in axes and columns in axes:
+            return rows, columns
+    for place, rows in enumerate(axes):
+        for columns in axes[place + 1 :]:
+            if not determines(results, rows, columns) and not determines(results, columns, rows):
+                return rows, columns
+    return None
+
+
+def make(title: str, cells: Mapping[tuple[Any, Any], float], doubtful: frozenset[tuple[Any, Any]] = frozenset()) -> Map:
+    """A map whose rows and columns are the values found in ``cells``, in order."""
+    rows = tuple(sorted({row for row, _ in cells}, key=lambda v: sort_key([v])))
+    columns = tuple(sorted({column for _, column in cells}, key=lambda v: sort_key([v])))
+    return Map(title, rows, columns, cells, doubtful)
+
+
+def draw(ax: Axes, one: Map, row_axis: str, column_axis: str, scale: Normalize) -> None:
+    """The map on axes, dark to bright with rising numbers; ``?`` marks those not to rely on."""
+    values = np.array([[one.cells.get((row, column), math.nan) for column in one.columns] for row in one.rows])
+    ax.imshow(np.ma.masked_invalid(values), cmap="viridis", norm=scale, aspect="auto", origin="lower")
+    across, down = (style.every(list(range(len(v))), MOST_TICKS) for v in (one.columns, one.rows))
+    ax.set_xticks(across, [text(one.columns[place]) for place in across])
+    ax.set_yticks(down, [text(one.rows[place]) for place in down])
+    ax.grid(False)
+    ax.set_facecolor("#eeeeee")
+    ax.set_xlabel(style.named(column_axis))
+    ax.set_ylabel(style.named(row_axis))
+    ax.set_title(style.wrapped(one.title, 44))
+    if len(one.columns) <= MOST_NUMBERED and len(one.rows) <= MOST_TICKS:
+        for (place_y, place_x), value in np.ndenumerate(values):
+            if math.isfinite(value):
+                _number(ax, one, place_x, place_y, value, scale)
+
+
+def _number(ax: Axes, one: Map, x: int, y: int, value: float, scale: Normalize) -> None:
+    red, green, blue, _ = matplotlib.colormaps["viridis"](float(scale(value)))
+    bright = 0.3 * red + 0.6 * green + 0.1 * blue > 0.5
+    mark = " ?" if (one.rows[y], one.columns[x]) in one.doubtful else ""
+    shown = number(value, 3).rstrip(".")
+    ax.text(x, y, shown + mark, ha="center", va="center", fontsize=8, color="black" if bright else "white")
+
+
+def width(one: Map) -> float:
+    """Inches that a map's panel needs."""
+    return min(max(4.2, 0.62 * len(one.columns) + 1.6), 11.0)
+
+
+def scale_of(maps: Sequence[Map], logarithmic: bool = False) -> Normalize:
+    """One scale for several maps, so that equal colours are equal numbers."""
+    values = [v for one in maps for v in one.cells.values() if math.isfinite(v)]
+    low, high = min(values), max(values)
+    if logarithmic and low > 0 and high > low:
+        return LogNorm(low, high)
+    return Normalize(min(low, 0.0), high if high > low else low + 1)

@@ -1,0 +1,68 @@
+"""Last loss against images/s: what repetition of batches costs in learning for what it gains in speed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from harness.analysis.points import plain
+from harness.analysis.scaling import label
+from harness.model.campaign import Campaign
+from harness.model.job import JobState
+from harness.report.plots import style
+
+NAME = "loss"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run: images consumed per second, the last loss, and its group (batch interval)."""
+
+    rate: float
+    loss: float
+    group: str
+
+
+def data(table: pd.DataFrame) -> list[Outcome] | str:
+    """An outcome per measured run, or what is missing."""
+    counted = table["counts"].fillna(False).astype(bool) & (table["state"] == JobState.SUCCEEDED.value)
+    runs = table[counted & table["loss_last"].notna() & table["consumed_per_s"].notna()]
+    runs = runs[runs["loss_last"].astype(float).abs() < math.inf]
+    if runs["point_id"].nunique() < 2:
+        return "fewer than two points have a loss"
+    repeated = next((axis for axis in ("batch_interval", "echo") if runs[axis].nunique() > 1), None)
+    if repeated is None:
+        return "neither batch_interval nor echo was varied"
+    return [
+        Outcome(
+            float(row["consumed_per_s"]),
+            float(row["loss_last"]),
+            label({repeated: plain(row[repeated])}),
+        )
+        for _, row in runs.sort_values(repeated).iterrows()
+    ]
+
+
+def draw(outcomes: list[Outcome], campaign: Campaign) -> Figure:
+    """A marker per run, coloured by its group."""
+    figure, (ax,) = style.panels(1, width=6.5, height=4)
+    groups = list(dict.fromkeys(outcome.group for outcome in outcomes))
+    for index, group in enumerate(groups):
+        members = [outcome for outcome in outcomes if outcome.group == group]
+        look = style.series_style(index) | {"linestyle": "none"}
+        ax.plot([m.rate for m in members], [m.loss for m in members], label=style.wrapped(group), **look)
+    ax.set_xlabel("images consumed per second (steady)")
+    ax.set_ylabel("last training loss")
+    ax.margins(0.15)
+    if len(groups) > 1:
+        figure.legend(loc="outside lower center", ncols=4)
+    style.note(figure, campaign, "a marker per run; images consumed count repeated ones")
+    return figure
+
+
+def figure(table: pd.DataFrame, campaign: Campaign) -> Figure | str:
+    found = data(table)
+    return found if isinstance(found, str) else draw(found, campaign)

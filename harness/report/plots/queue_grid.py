@@ -1,0 +1,121 @@
+"""Step time and queue size against step, a row per value of one axis and a column per value of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from harness.analysis.points import plain, point_results, sort_key
+from harness.analysis.scaling import label
+from harness.analysis.stats import Floats
+from harness.layout import CampaignLayout
+from harness.model.campaign import Campaign
+from harness.report.plots import heat, style
+
+NAME = "queue-grid"
+MOST_ROWS, MOST_COLUMNS = 8, 8
+#: Points of one curve: means over as many equal parts of the run.
+MOST_WINDOWS = 100
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Means over windows of steps, shape (windows,)."""
+
+    step: Floats
+    step_ms: Floats
+    occupancy: Floats
+
+
+@dataclass(frozen=True)
+class Grid:
+    rows: str
+    columns: str
+    cells: dict[tuple[Any, Any], Cell]
+
+
+def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Grid | str:
+    """The first counting run of each point; where further axes vary, the points with their first values."""
+    axes = heat.pair_of_axes([r for r in point_results(table) if r.runs], campaign)
+    if axes is None:
+        return "no two numeric axes were varied independently"
+    if not layout.steps_parquet.is_file():
+        return f"no {layout.steps_parquet.name}; run `harness collect {campaign.name}`"
+    steps = pd.read_parquet(layout.steps_parquet, filters=[("rank", "==", 0)])
+    if not steps["occupancy"].notna().any():
+        return "no buffer or queue could be read"
+    ranked = dict(iter(steps.groupby(["point_id", "repeat", "attempt"])))
+    runs = table[table["counts"].fillna(False).astype(bool)].sort_values("repeat").drop_duplicates("point_id")
+    cells: dict[tuple[Any, Any], Cell] = {}
+    for _, run in runs.iterrows():
+        part = ranked.get((run["point_id"], run["repeat"], run["attempt"]))
+        if part is not None and len(part) > 2:
+            place = plain(run[axes[0]]), plain(run[axes[1]])
+            cells.setdefault(place, _cell(part.sort_values("step").iloc[1:]))
+    return Grid(*axes, cells) if cells else "no steps were recorded"
+
+
+def _cell(part: pd.DataFrame) -> Cell:
+    begin, end = part["begin_s"].to_numpy(float), part["end_s"].to_numpy(float)
+    durations = np.diff(end, prepend=begin[0])
+    windows = np.array_split(np.arange(len(part)), min(MOST_WINDOWS, len(part)))
+    occupancy = part["occupancy"].to_numpy(float)
+
+    def mean(values: Floats) -> Floats:
+        return np.array([float(np.mean(values[window])) for window in windows])
+
+    return Cell(mean(part["step"].to_numpy(float)), 1000 * mean(durations), mean(occupancy))
+
+
+def draw(grid: Grid, campaign: Campaign) -> Figure:
+    """Small panels with common scales: step time on the left (logarithmic), queue on the right."""
+    all_rows = sorted({row for row, _ in grid.cells}, key=lambda v: sort_key([v]))
+    all_columns = sorted({column for _, column in grid.cells}, key=lambda v: sort_key([v]))
+    rows, columns = style.every(all_rows, MOST_ROWS), style.every(all_columns, MOST_COLUMNS)
+    size = (max(2.0 * len(columns) + 1, 6), 1.4 * len(rows) + 1)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True, sharey=True)
+    highest = max(float(np.nanmax(c.occupancy, initial=1.0)) for c in grid.cells.values())
+    for y, row in enumerate(rows):
+        for x, column in enumerate(columns):
+            ax = axes[y][x]
+            _draw_cell(ax, grid.cells.get((row, column)), highest, x == len(columns) - 1)
+            if y == 0:
+                ax.set_title(style.wrapped(label({grid.columns: column}), 22), fontsize=8)
+            if x == 0:
+                ax.set_ylabel(f"{style.wrapped(label({grid.rows: row}), 16)}\nms", fontsize=8)
+            if y == len(rows) - 1:
+                ax.set_xlabel("step", fontsize=8)
+    note = "dark: step time, ms; orange: batches ready in the queue (right scale); first repeat, rank 0"
+    shown, everything = [0] * len(rows) * len(columns), [0] * len(all_rows) * len(all_columns)
+    style.note(figure, campaign, style.of_all(shown, everything) + note)
+    return figure
+
+
+def _draw_cell(ax: Axes, cell: Cell | None, highest: float, labelled: bool) -> None:
+    ax.tick_params(labelsize=7)
+    if cell is None:
+        ax.text(
+            0.5, 0.5, "not measured", ha="center", va="center", transform=ax.transAxes, fontsize=7, color=style.GREY
+        )
+        return
+    positive: Sequence[float] = np.where(cell.step_ms > 0, cell.step_ms, np.nan).tolist()
+    ax.plot(cell.step, positive, color=style.COLOURS[0], linewidth=1)
+    ax.set_yscale("log")
+    style.plain_log(ax.yaxis)
+    twin = ax.twinx()
+    twin.plot(cell.step, cell.occupancy, color=style.COLOURS[1], linewidth=1)
+    twin.set_ylim(0, 1.1 * highest)
+    twin.grid(False)
+    twin.tick_params(labelsize=7, labelright=labelled, colors=style.COLOURS[1])
+
+
+def figure(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Figure | str:
+    found = data(layout, table, campaign)
+    return found if isinstance(found, str) else draw(found, campaign)
