@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def interpreter(path: Path, answers: dict[str, Any], otherwise: str = "exit 3") 
     for question, answer in answers.items():
         said = [answer] if isinstance(answer, dict) else answer
         body = said if isinstance(said, str) else "\n".join(f"cat <<'E'\n{MARK}{json.dumps(one)}\nE" for one in said)
-        cases.append(f"'{question}') {body}\n;;")
+        cases.append(f"{shlex.quote(question)}) {body}\n;;")
     return program(path, 'case "${*:3}" in\n' + "\n".join(cases) + f"\n*) {otherwise} ;;\nesac")
 
 
