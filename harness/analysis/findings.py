@@ -37,6 +37,7 @@ CODES: dict[str, tuple[str, str]] = {
     "rank_imbalance": ("warning", "one rank is slower than the others"),
     "pipeline_bound": ("info", "training waits for data"),
     "input_bound_idle_cores": ("warning", "training waits for data while cores are idle"),
+    "others_use_the_cores": ("warning", "other processes used the CPUs of this run"),
     "threads_oversubscribed": ("warning", "more threads or workers than twice the cores"),
     "worker_cpus_differ": ("warning", "a loader worker may use other CPUs than its rank"),
     "every_rank_reads_all": ("warning", "every rank reads the data of all ranks"),

@@ -143,7 +143,8 @@ def _difference(names: tuple[str, ...], upper: PointResult, lower: PointResult |
         return Part(names, seconds, math.nan, math.nan)
     total = sum(variances)
     spread = sum(v**2 / r.rate.df for v, r in zip(variances, ends, strict=True) if v > 0)
-    width = float(distributions.t.ppf(0.975, total**2 / spread)) * math.sqrt(total) if spread > 0 else 0.0
+    df = total**2 / spread if spread > 0 else math.inf
+    width = float(distributions.t.ppf(0.975, df)) * math.sqrt(total)
     return Part(names, seconds, seconds - width, seconds + width)
 
 

@@ -134,6 +134,7 @@ def _cause_findings(run: RunEvidence, measured: measure.Measurement, cells: Mapp
     if run.spec is None:
         return
     axes, cores = run.spec.axes, run.spec.placement.cores_per_rank
+    yield from _foreign_findings(run, cells)
     yield from _input_findings(run, measured.numbers, cells)
     threads = axes.parallel_threads or cores
     if max(threads, axes.workers) > 2 * cores:
@@ -149,6 +150,29 @@ def _cause_findings(run: RunEvidence, measured: measure.Measurement, cells: Mapp
 
 #: Below this share of the cores in use, cores are idle.
 IDLE_SHARE = 0.6
+#: Share of a run's CPU time that others may take before it is said.
+FOREIGN_SHARE = 0.15
+
+
+def _busy_cores(run: RunEvidence, cells: Mapping[str, Any]) -> float | None:
+    """Cores that were busy among those the ranks may use, with whatever; None where it was not sampled."""
+    percent, allowed = cells.get("cpu_percent_mean"), [r.last("affinity").get("allowed_cpus") for r in run.ranks]
+    if percent is None or not all(isinstance(cpus, list) for cpus in allowed):
+        return None
+    places = {
+        (str(rank.first("run_start").get("node")), cpu)
+        for rank, cpus in zip(run.ranks, allowed, strict=True)
+        for cpu in cpus or ()
+    }
+    return float(percent) / 100 * len(places)
+
+
+def _foreign_findings(run: RunEvidence, cells: Mapping[str, Any]) -> Iterator[Finding]:
+    """Cores that were busy without this run's ranks and workers being what kept them so."""
+    busy, used = _busy_cores(run, cells), cells.get("cores_used")
+    if busy and used is not None and busy - used > FOREIGN_SHARE * busy:
+        advice = "Ask for the node exclusively, or measure when it is free; the rate is that of a shared machine."
+        yield findings.make("others_use_the_cores", advice, cores_busy=busy, cores_used=used)
 
 
 def _input_findings(run: RunEvidence, numbers: Mapping[str, float], cells: Mapping[str, Any]) -> Iterator[Finding]:
@@ -157,7 +181,8 @@ def _input_findings(run: RunEvidence, numbers: Mapping[str, float], cells: Mappi
         return
     axes, used = run.spec.axes, cells.get("cores_used")
     asked = run.spec.placement.cores_per_node * run.spec.placement.nodes
-    if used is not None and used < IDLE_SHARE * asked:
+    busy = _busy_cores(run, cells)
+    if used is not None and max(used, busy or 0.0) < IDLE_SHARE * asked:
         loads = "loads in the training thread" if not axes.workers else "cannot use them"
         advice = f"Its loader ({axes.workers} workers) {loads}: more workers or threads; if they do not help, storage."
         evidence = {"wait_share": wait, "cores_used": used, "cores_requested": asked}

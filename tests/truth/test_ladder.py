@@ -102,3 +102,17 @@ def test_the_verb_prints_parts_recorded_waits_and_json(tmp_path: Path) -> None:
     [point] = json.loads(CliRunner().invoke(stalls, ["fake", "--results", str(tmp_path), "--json"]).output)
     assert {part["part"]: part["seconds"] for part in point["ladder"]} == pytest.approx({**PARTS, "residual": -0.056})
     assert point["disagreement"] is None
+
+
+def test_one_repeat_has_the_interval_of_its_steps(tmp_path: Path) -> None:
+    """Steps of 0.1 s and 0.2 s with 10 % scatter: half-width 1.96 × 0.1 × 0.22 s / sqrt(100)."""
+    generator = np.random.default_rng(2)
+    campaign = FakeCampaign(tmp_path)
+    for feed, step_s in (("device", 0.1), ("pipeline", 0.2)):
+        axes = Axes(workload="replay", framework="none", feed=feed, steps_timed=100)
+        campaign.add(axes, FakeRun([[1.0, *(step_s * (1 + 0.1 * generator.normal(size=100)))]]))
+    campaign.save()
+    [ladder] = ladders(point_results(collect(campaign.layout)))
+    assert ladder.residual is not None
+    assert (ladder.residual.high - ladder.residual.low) / 2 == pytest.approx(0.0044, rel=0.3)
+    assert ladder.residual.low < 0.1 < ladder.residual.high
