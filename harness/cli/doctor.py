@@ -65,6 +65,7 @@ def doctor(
     On a login node what only a job can show is left out: --job-script prints a job that looks from inside.
     """
     from rich.console import Console
+    from rich.text import Text
 
     from harness.cli.health.check import Patient, Request
     from harness.cli.health.needs import needs_of
@@ -72,12 +73,14 @@ def doctor(
 
     root = project_root(Path.cwd())
     described = load_cluster(cluster, root)
-    status = Console(stderr=True).status("looking")
+    # one console for both, so that the spinner makes way for the lines
+    console = Console(stderr=as_json, soft_wrap=True)
+    status = console.status("looking")
     patient = Patient(
         cluster=described,
         project_root=root,
         in_job=in_job or described.scheduler == "local",
-        say=lambda text: status.update(text),
+        say=lambda text: status.update(Text(text)),
         request=Request(nodes, ranks_per_node, cores_per_rank),
         measure_speed=not no_speed,
         needs=needs_of(sweep, cluster, root) if sweep else None,
@@ -88,7 +91,7 @@ def doctor(
         click.echo(script(patient, cluster, sweep, only), nl=False)
         return
     with status:
-        checks = _looked_at(patient, only or AREAS, None if as_json else Console(soft_wrap=True))
+        checks = _looked_at(patient, only or AREAS, None if as_json else console)
     if as_json:
         click.echo(json.dumps([vars(check) for check in checks], ensure_ascii=False, indent=1, default=str))
     else:
