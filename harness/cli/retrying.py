@@ -50,12 +50,21 @@ def retry_campaign(layout: CampaignLayout, which: Which, wishes: Wishes, console
 
 def resume_campaign(layout: CampaignLayout, wishes: Wishes, console: Console) -> Outcome:
     """Submit every task of a stored campaign that has neither a success nor a job under way."""
-    return _submit_again(layout, wishes, console, lambda campaign, statuses: missing_tasks(campaign.tasks, statuses))
+
+    def missing(campaign: Campaign, statuses: Statuses) -> list[Task]:
+        return missing_tasks(campaign.tasks, statuses)
+
+    return _submit_again(layout, wishes, console, missing, whole=True)
 
 
 def _submit_again(
-    layout: CampaignLayout, wishes: Wishes, console: Console, choose: Callable[[Campaign, Statuses], list[Task]]
+    layout: CampaignLayout,
+    wishes: Wishes,
+    console: Console,
+    choose: Callable[[Campaign, Statuses], list[Task]],
+    whole: bool = False,
 ) -> Outcome:
+    """``whole``: tell of all tasks of the campaign, those under way too, and not of the chosen alone."""
     campaign = load_campaign(layout)
     cluster = for_concurrency(read_cluster(layout.cluster), wishes.how.jobs)
     relay, stop, planned = Relay(), Stop(), (campaign, cluster)
@@ -67,7 +76,9 @@ def _submit_again(
         if causes := _causes(tasks, driver.ledger.statuses):
             console.print(f"again: {causes}", markup=False, soft_wrap=True)
         announce_jobs(driver, tasks, wishes.how, console)
-        return drive(driver, tasks, tasks, relay, console, wishes.follow or driver.site.is_local)
+        return drive(
+            driver, campaign.tasks if whole else tasks, tasks, relay, console, wishes.follow or driver.site.is_local
+        )
 
 
 def tasks_in(campaign: Campaign, statuses: Statuses, which: Which) -> list[Task]:

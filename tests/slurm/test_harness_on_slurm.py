@@ -157,6 +157,19 @@ def test_killed_while_submitting(private_slurm: PrivateSlurm, make: Make) -> Non
     assert max(len(jobs) for jobs in jobs_named(private_slurm, work).values()) == 1
 
 
+def test_resumed_after_a_crash_all_runs_are_told_of(private_slurm: PrivateSlurm, make: Make) -> None:
+    work = make(replay(3.0, matrix={"workers": [1, 2, 3]}))
+    with work.spawn("submit", "--rate", "0.2") as harness:
+        assert processes.wait_until(lambda: len(work.job_ids()) == 1, 20, every_s=0.01)
+        harness.kill()
+    done = work.harness("resume")
+    assert done.returncode == 0, output_of(done)
+    assert "1 under way, 2 to run" in done.stdout
+    assert "3/3 succeeded" in done.stdout
+    assert "3 succeeded; evidence in" in done.stdout
+    assert [len(jobs) for jobs in jobs_named(private_slurm, work).values()] == [1, 1, 1]
+
+
 @pytest.fixture(scope="module")
 def dying(private_slurm: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Project]:
     """Campaigns whose jobs Slurm ends half a minute from now: one over its walltime, one whose slurmd is gone."""
