@@ -16,7 +16,7 @@ Kinds and their further fields:
 ``storage``     storage (logical name), node, unix_s, path and the parts of
                 :func:`harness.runtime.storage_probe.probe_existing`; before a campaign's first run on that storage
 ``cache``       wanted, state (cold | warm | unknown), resident_share, bytes
-``stage``       from_path, to_path, seconds, bytes, files
+``stage``       from_path, to_path, seconds, bytes, files, verified (every file was compared)
 ``model``       parameters, trainable, name, further counts
 ``phase``       name (import, build, …), begin_s, end_s
 ``steps``       columns of equal length: step [int] and the columns of :data:`STEP_COLUMNS`

@@ -57,7 +57,7 @@ def stage_facts(directory: Path) -> dict[str, Any] | None:
         facts = json.loads((directory / f"stage.{os.uname().nodename}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return {name: facts.get(name) for name in ("from_path", "to_path", "seconds", "bytes", "files")}
+    return {name: facts.get(name) for name in ("from_path", "to_path", "seconds", "bytes", "files", "verified")}
 
 
 def describe(spec: RunSpec, path: Path | None) -> dict[str, Any]:

@@ -146,18 +146,31 @@ if [ "$((free * 1024))" -lt "$bytes" ]; then
   printf 'harness: %s is %s bytes, %s has %s KiB free\n' "$from" "$bytes" "$to" "$free" >&2
   exit 1
 fi
+# every file of the copy against its MD5 sum where harness data left a list of them, else against the source's bytes
+verify() {
+  if [ -f harness-files.tsv ]; then
+    awk -F '\t' '{ print $1 "  " $3 }' harness-files.tsv | (cd "$to" && xargs -d '\n' -r -n 32 -P 8 \
+      bash -c 'printf "%s\n" "$@" | md5sum --check --quiet' verify)
+  else
+    find -L . -type f -print0 | xargs -0 -r -n 32 -P 8 \
+      bash -c 'to=$1; shift; for file; do cmp -- "$file" "$to/$file" || exit; done' verify "$to"
+  fi
+}
 begin=$(date +%s%N)
 find -L . -type d -print0 | (cd "$to" && xargs -0 mkdir -p) || exit
-set -m  # the copies are a process group of their own, so that all of them can be stopped
+set -m  # copies and checks are each a process group of their own, so that all of them can be stopped
 find -L . -type f -print0 | xargs -0 -r -n 32 -P 8 cp -pL --parents -t "$to" &
 set +m
 wait $! || exit
-elapsed=$(($(date +%s%N) - begin))
-if [ "$bytes $files" != "$(measure "$to")" ]; then
+set -m
+[ "$bytes $files" = "$(measure "$to")" ] && verify >&2 &
+set +m
+if ! wait $!; then
   printf 'harness: %s differs from %s after staging\n' "$to" "$from" >&2
   exit 1
 fi
-printf '{"from_path":%s,"to_path":%s,"seconds":%d.%09d,"bytes":%s,"files":%s}\n' "$(json_string "$from")" \
+elapsed=$(($(date +%s%N) - begin))
+printf '{"from_path":%s,"to_path":%s,"seconds":%d.%09d,"bytes":%s,"files":%s,"verified":true}\n' "$(json_string "$from")" \
   "$(json_string "$to")" $((elapsed / 1000000000)) $((elapsed % 1000000000)) "$bytes" "$files" >"$facts.new" &&
   mv -f "$facts.new" "$facts"
 STAGE

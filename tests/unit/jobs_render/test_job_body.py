@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from typing import Any
 import pytest
 from jobs_support import make_cluster, make_placement, make_spec
 
+from harness.datasets.manifest import LISTING
 from harness.errors import UserError
 from harness.jobs import render
 from harness.jobs.render import CLAIMED_CODE, UNWRITABLE_CODE, render_job
@@ -313,10 +316,37 @@ def test_data_are_staged_timed_used_and_removed(bench: Bench, staged: Placement)
         "to_path": used,
         "bytes": 1030,
         "files": 3,
+        "verified": True,
     }
     assert list(home.iterdir()) == []
     assert bench.log("stderr") == "to stderr\n"
     assert bench.evil() == []
+
+
+@pytest.mark.parametrize("spoilt", [False, True], ids=["same", "differs"])
+@pytest.mark.parametrize("listed", [True, False], ids=["MD5 sums", "bytes"])
+def test_every_byte_of_a_copy_is_compared(bench: Bench, staged: Placement, listed: bool, spoilt: bool) -> None:
+    """A copying program that writes another byte over one: neither size nor number of files tells."""
+    origin = bench.root / "shared $(touch evil)" / "mnist"
+    if listed:
+        sums = {name: hashlib.md5((origin / name).read_bytes()).hexdigest() for name in ("link", "-rf")}
+        (origin / LISTING).write_text("".join(f"{md5}\t1\t{name}\n" for name, md5 in sums.items()))
+    tools = bench.root / "tools"
+    tools.mkdir()
+    after = 'printf x | dd of="$4/-rf" conv=notrunc status=none' if spoilt else "true"
+    (tools / "cp").write_text(f'#!/bin/bash\n{shutil.which("cp")} "$@" && {after}\n')
+    (tools / "cp").chmod(0o755)
+    environment = {**stage_environment(bench), "PATH": f"{tools}:{os.environ['PATH']}"}
+    code = bench.run(staged, **environment)[0]
+    facts = bench.attempt / f"stage.{NODE}.json"
+    if not spoilt:
+        assert (code, json.loads(facts.read_text())["verified"]) == (0, True), bench.log("stderr")
+        return
+    assert (code, bench.exit.message) == (1, "staging failed")
+    assert "differs from" in bench.log("stderr")
+    assert ("-rf: FAILED" if listed else "-rf differ: byte 1") in bench.log("stderr")
+    assert not facts.exists() and not (bench.attempt / "seen.json").exists()
+    assert list((bench.root / "disk $(touch evil)" / "user data" / "s 'sx").iterdir()) == []
 
 
 def test_staged_data_are_removed_after_a_failure_too(bench: Bench, staged: Placement) -> None:

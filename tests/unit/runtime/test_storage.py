@@ -80,7 +80,14 @@ def test_data_path_prefers_the_staged_copy_and_expands_the_jobs_variables(tmp_pa
 
 def test_stage_facts_come_from_the_job_scripts_file(tmp_path: Path) -> None:
     assert storage.stage_facts(tmp_path) is None
-    facts = {"from_path": "/hpctmp/x", "to_path": "/scratch/x", "seconds": 1.25, "bytes": 10, "files": 2}
+    facts = {
+        "from_path": "/hpctmp/x",
+        "to_path": "/scratch/x",
+        "seconds": 1.25,
+        "bytes": 10,
+        "files": 2,
+        "verified": True,
+    }
     (tmp_path / f"stage.{os.uname().nodename}.json").write_text(json.dumps({**facts, "more": 1}))
     assert storage.stage_facts(tmp_path) == facts
     (tmp_path / f"stage.{os.uname().nodename}.json").write_text('{"from')
