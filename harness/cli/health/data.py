@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from harness.catalog import DATASETS
 from harness.cli.health.check import Check, Patient
+from harness.cli.health.paths import expanded
 from harness.datasets import published
 from harness.datasets.manifest import MANIFEST, missing, read_manifest
 from harness.errors import UserError
@@ -21,9 +21,10 @@ def check(patient: Patient) -> Iterator[Check]:
         yield from _needed(patient, patient.needs.data)
         return
     for name, storage in patient.cluster.storage.items():
-        path = Path(os.path.expandvars(storage.path)).expanduser()
-        if storage.scope == "node" or not path.is_dir():
+        place = expanded(storage.path)
+        if storage.scope == "node" or place is None or not Path(place).is_dir():
             continue
+        path = Path(place)
         present = list(_present(path))
         if present:
             yield Check(AREA, name, "ok", f"{path}: {', '.join(present)}", facts={"data_sets": present})
@@ -36,10 +37,10 @@ def _needed(patient: Patient, data: frozenset[tuple[str, str, str]]) -> Iterator
     if not data:
         yield Check(AREA, "sweep", "ok", "the sweep reads no data set")
     for place, name, encoding in sorted(data):
-        path = os.path.expandvars(place)
-        if "$" in path:
+        path = expanded(place)
+        if path is None:
             yield Check(AREA, name, "note", f"{place}: a variable in it is not set here, so it was not looked for")
-        elif problem := missing(Path(path).expanduser(), name, encoding):
+        elif problem := missing(Path(path), name, encoding):
             said, _, remedy = problem.partition("; ")
             yield Check(AREA, name, "failure", said, remedy)
         else:

@@ -62,7 +62,7 @@ def _history(cluster: Cluster, site: SiteFacts) -> Iterator[Check]:
         if settings.get("AccountingStorageType", "").endswith("/none"):
             age = settings.get("MinJobAge", "some time")
             message = f"no accounting, so sacct knows nothing; ended jobs are remembered for {age}"
-            remedy = "nothing needs doing: the runs' own evidence says how they ended; keep `harness status` running"
+            remedy = "nothing needs doing: the runs' own evidence says how they ended; keep `harness wait` running"
             yield Check(AREA, "history", "note", message, remedy)
         else:
             yield Check(AREA, "history", "ok", "accounting is on: sacct tells how jobs ended")
@@ -88,17 +88,17 @@ def _queues(cluster: Cluster, site: SiteFacts) -> Iterator[Check]:
         facts = site.queue(name)
         if facts is None:
             remedy = nearest(name, [queue.name for queue in site.queues])
-            yield Check(AREA, f"queue {name}", "failure", f"the server has no queue {name!r}", remedy)
+            yield Check(AREA, f"queue {name}", "failure", "the server has no such queue", remedy)
         elif not facts.accepts:
-            message = f"{name} takes no jobs or starts none now"
+            message = "it takes no jobs or starts none now"
             yield Check(AREA, f"queue {name}", "warning", message, "choose another with --queue, or wait")
         else:
             wrong = list(_disagreements(cluster.queues.get(name, Queue()), facts))
             remedy = f"correct queues: {name}: in the cluster's file"
             if wrong:
-                yield Check(AREA, f"queue {name}", "warning", f"{name}: {'; '.join(wrong)}", remedy)
+                yield Check(AREA, f"queue {name}", "warning", "; ".join(wrong), remedy)
             else:
-                yield Check(AREA, f"queue {name}", "ok", f"{name} is open; the file's limits are within its own")
+                yield Check(AREA, f"queue {name}", "ok", "open, and the file's limits are within its own")
     if not names and site.default_queue is None:
         remedy = f"name one as queue: in the cluster's file; {', '.join(queue.name for queue in site.queues)}"
         yield Check(AREA, "queue", "warning", "the file names no queue, and the server has no default", remedy)

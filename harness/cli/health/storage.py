@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.cli.health import inside
 from harness.cli.health.check import Check, Patient
+from harness.cli.health.paths import expanded
 from harness.jobs import shell
 from harness.jobs.survey import quota
 from harness.jobs.survey.machine import Mount, mount_of, parse_mounts
@@ -35,8 +36,8 @@ def check(patient: Patient) -> Iterator[Check]:
         if storage.scope == "node" and not patient.in_job:
             yield Check(AREA, name, "note", f"{storage.path} is local to compute nodes; it shows in a job only")
             continue
-        path = os.path.expanduser(os.path.expandvars(storage.path))  # noqa: PTH111  # a $HOME may lie in the middle
-        if "$" in path:
+        path = expanded(storage.path)
+        if path is None:
             remedy = "use a variable that the site sets in jobs, or write the path out"
             yield Check(AREA, name, "warning", f"{storage.path}: a variable in it is not set here", remedy)
             continue

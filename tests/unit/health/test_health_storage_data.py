@@ -52,6 +52,13 @@ def test_a_variable_that_is_not_set_and_a_disk_of_other_nodes(tmp_path: Path, mo
     assert (in_job.status, "a job that stages data there makes it" in in_job.message) == ("ok", True)
 
 
+def test_a_path_of_hostile_characters_is_a_path(tmp_path: Path) -> None:
+    place = tmp_path / "it's [b] $(x) $1 ü\n"
+    place.mkdir()
+    check = looked_at(tmp_path, hpctmp={"path": str(place)})["hpctmp"]
+    assert (check.status, check.facts["path"]) == ("ok", str(place))
+
+
 def test_a_shared_storage_in_this_nodes_memory() -> None:
     root = Path("/dev/shm")
     checks = list(storage.check(patient(root, storage={"hpctmp": {"path": "/dev/shm"}})))
