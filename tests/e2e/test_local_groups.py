@@ -16,6 +16,8 @@ import pytest
 from sites.clusters import cluster
 from sites.projects import Project, project, replay
 
+from harness.analysis.collect import collect
+
 pytestmark = [
     pytest.mark.mpi,
     pytest.mark.timeout(180),
@@ -60,6 +62,10 @@ def test_a_pack_on_this_machine_with_its_canary(make: Make) -> None:
         for key in group["attempts"]
     }
     assert list(begun.values()) == sorted(begun.values())
+    table = collect(work.layout).sort_values("started_unix_s")
+    assert table["job_id"].nunique() == 1
+    assert [table["point_id"].iloc[end] for end in (0, -1)] == [key[0] for key in group["canaries"]]
+    assert table["counts"].tolist() == [True] * 4 + [False]
     again = work.harness("run", "--no-report", "--mode", "pack")
     assert "nothing to run" in again.stdout
     assert work.states() == ["SUCCEEDED"] * 5
