@@ -147,6 +147,11 @@ class CampaignLayout:
         return self.root / "steps.parquet"
 
     @property
+    def collected(self) -> Path:
+        """collected.json: what the derived tables were made from, so that unchanged evidence is not read again."""
+        return self.root / "collected.json"
+
+    @property
     def plots(self) -> Path:
         return self.root / "plots"
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from harness.analysis import findings, row
+from harness.analysis import findings, incremental, row
 from harness.analysis.campaigns import Attempt, attempts, extra_canaries, load_campaign, state_of
 from harness.analysis.dictionary import RUN_COLUMNS
 from harness.analysis.evidence import RunEvidence, read_run
 from harness.analysis.findings import Finding
+from harness.analysis.incremental import Previous, fingerprint, remember
 from harness.analysis.measure import Measurement
 from harness.analysis.steps_table import StepsWriter
 from harness.files import write_atomically
@@ -30,6 +31,8 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {"text": str, "int": round, "floa
 def collect(layout: CampaignLayout, progress: Progress | None = None) -> pd.DataFrame:
     """Read a campaign's evidence; write ``runs.csv``, ``runs.parquet`` and ``steps.parquet``; return the runs.
 
+    Attempts whose evidence has not changed since the last collection are taken from its tables.
+
     Args:
         progress: called with (attempts read, attempts in all) after each one.
 
@@ -38,14 +41,24 @@ def collect(layout: CampaignLayout, progress: Progress | None = None) -> pd.Data
     """
     campaign = load_campaign(layout)
     found = attempts(layout)
-    rows = []
+    previous = Previous(layout)
+    layout.collected.unlink(missing_ok=True)
+    rows, fingerprints = [], {}
     with StepsWriter(layout.steps_parquet) as steps:
         for number, attempt in enumerate(found, 1):
-            rows.append(_row(campaign, attempt, steps))
+            # before its files are read: what is written meanwhile is seen the next time
+            now = fingerprint(attempt, campaign.points.get(attempt.point_id))
+            fingerprints[incremental.name((attempt.point_id, attempt.repeat, attempt.attempt))] = now
+            known = previous.row(attempt, now)
+            if known is not None:
+                steps.copy(previous.steps(attempt))
+            rows.append(known if known is not None else _row(campaign, attempt, steps))
             if progress is not None:
                 progress(number, len(found))
+    previous.close()
     table = as_table(mark_attempts(rows, extra_canaries(layout, campaign)))
     write(table, layout)
+    remember(layout, fingerprints)
     return table
 
 

@@ -46,6 +46,11 @@ class StepsWriter:
         if tables:
             self._writer.write_table(pa.concat_tables(tables))
 
+    def copy(self, tables: list[pa.Table]) -> None:
+        """Steps as an earlier collection wrote them."""
+        for table in tables:
+            self._writer.write_table(table)
+
 
 def _table(attempt: Attempt, rank: int, steps: Steps, measured: Measurement | None) -> pa.Table:
     count = len(steps)

@@ -129,6 +129,7 @@ def test_files_hold_what_is_returned(tmp_path: Path) -> None:
     assert steps["occupancy"].isna().all()
     assert sorted(p.name for p in campaign.layout.root.iterdir()) == [
         "campaign.json",
+        "collected.json",
         "runs",
         "runs.csv",
         "runs.parquet",

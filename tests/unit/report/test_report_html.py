@@ -1,0 +1,92 @@
+"""The report's words and its data: what to request, and that nothing of the campaign can break the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+from click.testing import CliRunner
+from evidence_support import FakeCampaign, FakeRun
+
+from harness.analysis.collect import collect
+from harness.cli.main import cli
+from harness.model.axes import Axes
+from harness.report import html
+from harness.report.html.traces import thinned
+from harness.report.request import requests
+
+
+def campaign(
+    root: Path, step_s: dict[int, float], repeats: int = 3, spread: float = 0.01, **more: object
+) -> FakeCampaign:
+    made = FakeCampaign(root, "c", varied=("cpu_cores",), repeats=repeats)
+    for cores, seconds in step_s.items():
+        for repeat in range(repeats):
+            steps = [1.0] + [seconds * (1 + spread * (repeat - 1))] * 20
+            made.add(Axes(workload="replay", cpu_cores=cores, steps_timed=20), FakeRun([steps], **more), repeat=repeat)  # type: ignore[arg-type]
+    return made
+
+
+def said(made: FakeCampaign) -> list[str]:
+    saved = made.save()
+    return requests(collect(made.layout), saved)
+
+
+def test_the_least_that_is_nearly_as_fast_is_requested(tmp_path: Path) -> None:
+    assert said(campaign(tmp_path, {1: 0.2, 2: 0.1, 4: 0.098})) == [
+        "replay: request 2 cpu cores for 320 [312, 328] images/s, against 327 [319, 335] with 4 cpu cores."
+    ]
+
+
+def test_a_rate_that_still_rises_is_said_to(tmp_path: Path) -> None:
+    (sentence,) = said(campaign(tmp_path, {1: 0.2, 2: 0.1}))
+    assert sentence.endswith("The rate still rises there; more was not measured.")
+
+
+def test_a_gain_within_chance_is_not_sold(tmp_path: Path) -> None:
+    (sentence,) = said(campaign(tmp_path, {1: 0.2, 2: 0.17}, spread=0.2))
+    assert "cannot be told from chance: repeat before paying for it." in sentence
+
+
+def test_no_advice_without_points_to_rely_on(tmp_path: Path) -> None:
+    made = FakeCampaign(tmp_path, "c", repeats=1)
+    for cores in (1, 2):
+        ramp = list(np.linspace(0.1, 0.4, 21) / cores)
+        made.add(Axes(workload="replay", cpu_cores=cores, steps_timed=20), FakeRun([ramp]))
+    assert said(made) == ["replay: no advice, since fewer than two of its points can be relied on."]
+
+
+def test_nothing_of_a_campaign_can_end_the_script(tmp_path: Path) -> None:
+    made = FakeCampaign(tmp_path, "c", varied=("storage",), repeats=1)
+    for name in ("</script><!--<script>", "b"):
+        attempt = made.add(Axes(workload="replay", storage=name, steps_timed=20), FakeRun([[1.0] + [0.2] * 20]))
+        attempt.script.write_bytes(b"echo '</SCRIPT>' \xff\n")
+    saved = made.save()
+    page = html.build(made.layout, collect(made.layout), saved)
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    loaded = json.loads(data[1])
+    assert sorted(dict(p["axes"])["storage"] for p in loaded["points"]) == ["</script><!--<script>", "b"]
+    assert all("</SCRIPT>" in run["script"] for p in loaded["points"] for run in p["runs"])
+    assert "</script><!--" not in page
+    assert not re.search(r'(?:src|href)="(?!#)', page.split("<body>")[1].split("<script>")[0])
+
+
+def test_an_empty_campaign_has_a_report(tmp_path: Path) -> None:
+    made = FakeCampaign(tmp_path, "c")
+    made.plan(Axes(workload="replay"))
+    made.save()
+    done = CliRunner().invoke(cli, ["report", str(made.layout.root), "--json"], standalone_mode=False)
+    told = json.loads(done.output)
+    assert told["file"] == str(made.layout.report)
+    assert "Nothing was measured" in made.layout.report.read_text(encoding="utf-8")
+
+
+def test_thinning_keeps_the_slow_steps() -> None:
+    values = np.ones(10_000)
+    values[[17, 5003, 9999]] = 50.0
+    kept = thinned(values, 200)
+    assert len(kept) <= 200 and {17, 5003, 9999} <= set(kept)
+    assert thinned(values[:5], 200) == [0, 1, 2, 3, 4]
