@@ -11,8 +11,10 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis import findings, stats
+from harness.analysis.evidence import compact_json
 from harness.analysis.findings import Finding
 from harness.analysis.stats import Estimate
+from harness.catalog import PIPELINES, WORKLOADS
 from harness.model.columns import AXIS_COLUMNS, MUST_MATCH
 from harness.model.job import JobState
 
@@ -100,7 +102,7 @@ def _result(runs: pd.DataFrame, group: pd.DataFrame, variant: int, differing: Ma
     return PointResult(
         point_id=str(first["point_id"]),
         variant=variant,
-        axes={name: plain(first[name]) for name in names},
+        axes={name: plain(first[name]) for name in names} | _default_options(first, names),
         conditions={name: plain(first[name]) for name in MUST_MATCH},
         rate=rate,
         consumed=stats.between_runs([float(value) for value in group["consumed_per_s"]]),
@@ -113,6 +115,16 @@ def _result(runs: pd.DataFrame, group: pd.DataFrame, variant: int, differing: Ma
         failures=tuple(_run_findings(runs.drop(group.index))) if not differing else (),
         means={name: float(group[name].mean()) for name in MEAN_COLUMNS if group[name].notna().any()},
     )
+
+
+def _default_options(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Options that the point leaves at the catalog's default, with that value; not those that it does not have."""
+    known = [WORKLOADS.get(str(plain(row["workload"]))), PIPELINES.get(str(plain(row["pipeline"])))]
+    defaults = {f"options.{n}": option.default for spec in known if spec for n, option in spec.options.items()}
+    unset = [name for name in names if name in defaults and plain(row[name]) is None]
+    return {
+        name: text if isinstance(text := defaults[name], str | int | float) else compact_json(text) for name in unset
+    }
 
 
 def within_estimate(row: Mapping[str, Any]) -> Estimate:

@@ -139,6 +139,7 @@ _MEASURED = (
     ),
     Column("loss_first", "float", "", "first loss recorded by rank 0"),
     Column("loss_last", "float", "", "last loss recorded by rank 0", False),
+    Column("auroc", "float", "", "area under the ROC, mean over classes, of training samples in the last steps", True),
     Column("ranks_identical", "bool", "", "parameters were equal over all ranks at the end"),
     Column("rss_max_bytes", "int", "B", "largest memory of a node's ranks and workers", False),
     Column("cpu_percent_mean", "float", "%", "mean utilisation of the CPUs that the ranks may use"),

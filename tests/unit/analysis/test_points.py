@@ -62,6 +62,28 @@ def test_failed_repeats_are_counted_but_not_averaged(tmp_path: Path) -> None:
     assert {finding.code for finding in result.failures} == {"run_incomplete"}
 
 
+def test_an_option_left_at_its_default_has_that_value(tmp_path: Path) -> None:
+    """Of the point's own workload and pipeline; what they do not have stays without a value."""
+    campaign = FakeCampaign(tmp_path)
+    campaign.add(axes(1, pipeline="scripted", options={"produce_s": 0.5}), run(0.1))
+    (result,) = results_of(campaign)
+    assert result.axes["options.produce_s"] == 0.5
+    assert result.axes["options.consume_s"] == 0.01
+    assert result.axes["options.clock"] == "virtual"
+    assert result.axes["options.produce_script"] == "[]"
+    assert result.axes["options.optimizer"] is None
+
+
+def test_the_area_under_the_roc_is_in_the_table(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path)
+    judged = {"event": "quality", "t_s": 5.0, "of": "training samples", "samples": 8, "auroc": 0.75}
+    campaign.add(axes(1), run(0.1, events=[judged]), repeat=0)
+    campaign.add(axes(1), run(0.1), repeat=1)
+    campaign.save()
+    found = collect(campaign.layout).sort_values("repeat")["auroc"]
+    assert found.iloc[0] == 0.75 and found.isna().iloc[1]
+
+
 def test_a_point_without_any_success_has_no_rate(tmp_path: Path) -> None:
     campaign = FakeCampaign(tmp_path)
     campaign.add(axes(1), run(0.9, exit_code=1))
