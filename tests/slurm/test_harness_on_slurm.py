@@ -205,3 +205,9 @@ def test_a_node_that_loses_power(private_slurm: PrivateSlurm, dying: dict[str, P
         assert "NodeDown" in status.reason or "the scheduler says" in status.reason
     finally:
         private_slurm.start_slurmd("node3")
+        private_slurm.set_up("node3")
+    done = work.harness("retry", "--no-follow")
+    assert done.returncode == 0, output_of(done)
+    private_slurm.wait(work.job_ids()[-1], ["RUNNING"])
+    assert work.harness("cancel").returncode == 0
+    assert work.states() == ["CANCELLED", "FAILED"]
