@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Iterable, Mapping
+import multiprocessing
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
-from harness.analysis import findings, incremental, row
+from harness.analysis import findings, row
 from harness.analysis.campaigns import Attempt, attempts, extra_canaries, load_campaign, state_of
 from harness.analysis.dictionary import RUN_COLUMNS
 from harness.analysis.evidence import RunEvidence, read_run
 from harness.analysis.findings import Finding
-from harness.analysis.incremental import Previous, fingerprint, remember
+from harness.analysis.incremental import Previous, fingerprint, name, remember
 from harness.analysis.measure import Measurement
-from harness.analysis.steps_table import StepsWriter
+from harness.analysis.steps_table import StepsWriter, tables_of
 from harness.files import write_atomically
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
@@ -23,6 +28,13 @@ from harness.model.columns import Column
 from harness.model.job import JobState
 
 Progress = Callable[[int, int], None]
+#: A row of the table of runs, and the steps of its attempt.
+Read = tuple[dict[str, Any], list[pa.Table]]
+
+#: Starting a process costs as much as reading some hundred attempts.
+PARALLEL_FROM = 300
+MOST_WORKERS = 8
+CHUNK = 16
 
 _DTYPES = {"text": "string", "int": "Int64", "float": "float64", "bool": "boolean"}
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {"text": str, "int": round, "float": float, "bool": bool}
@@ -43,26 +55,39 @@ def collect(layout: CampaignLayout, progress: Progress | None = None) -> pd.Data
     found = attempts(layout)
     previous = Previous(layout)
     layout.collected.unlink(missing_ok=True)
-    rows, fingerprints = [], {}
+    # before any file is read: what is written meanwhile is seen the next time
+    prints = [fingerprint(attempt, campaign.points.get(attempt.point_id)) for attempt in found]
+    known = [previous.row(attempt, now) for attempt, now in zip(found, prints, strict=True)]
+    fresh = read_all(campaign, [a for a, cells in zip(found, known, strict=True) if cells is None])
+    rows = []
     with StepsWriter(layout.steps_parquet) as steps:
-        for number, attempt in enumerate(found, 1):
-            # before its files are read: what is written meanwhile is seen the next time
-            now = fingerprint(attempt, campaign.points.get(attempt.point_id))
-            fingerprints[incremental.name((attempt.point_id, attempt.repeat, attempt.attempt))] = now
-            known = previous.row(attempt, now)
-            if known is not None:
-                steps.copy(previous.steps(attempt))
-            rows.append(known if known is not None else _row(campaign, attempt, steps))
+        for number, (attempt, cells) in enumerate(zip(found, known, strict=True), 1):
+            row_cells, tables = next(fresh) if cells is None else (cells, previous.steps(attempt))
+            steps.write(tables)
+            rows.append(row_cells)
             if progress is not None:
                 progress(number, len(found))
     previous.close()
     table = as_table(mark_attempts(rows, extra_canaries(layout, campaign)))
     write(table, layout)
-    remember(layout, fingerprints)
+    remember(layout, {name((a.point_id, a.repeat, a.attempt)): now for a, now in zip(found, prints, strict=True)})
     return table
 
 
-def _row(campaign: Campaign, attempt: Attempt, steps: StepsWriter) -> dict[str, Any]:
+def read_all(campaign: Campaign, chosen: list[Attempt]) -> Iterator[Read]:
+    """Rows and steps of the attempts, in their order; by several processes where there are many attempts and CPUs."""
+    workers = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+    if len(chosen) < PARALLEL_FROM or workers < 2:
+        yield from (read_attempt(campaign, attempt) for attempt in chosen)
+        return
+    # spawn: this process may have threads, which a forked one would find stopped in the middle of anything
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context) as pool:
+        yield from pool.map(partial(read_attempt, campaign), chosen, chunksize=CHUNK)
+
+
+def read_attempt(campaign: Campaign, attempt: Attempt) -> Read:
+    """One attempt's row and its steps."""
     run = read_run(attempt.layout)
     planned = campaign.points.get(attempt.point_id)
     state, reason = state_of(attempt, run.spec)
@@ -83,8 +108,7 @@ def _row(campaign: Campaign, attempt: Attempt, steps: StepsWriter) -> dict[str, 
     measured_cells, found, measured = _measured(run, state)
     cells |= {name: value for name, value in measured_cells.items() if value is not None}
     cells["findings"] = findings.to_json(found)
-    steps.add(attempt, run, measured)
-    return cells
+    return cells, tables_of(attempt, run, measured)
 
 
 def _measured(run: RunEvidence, state: JobState) -> tuple[dict[str, Any], list[Finding], Measurement | None]:

@@ -40,16 +40,16 @@ class StepsWriter:
         self._temporary.replace(self._path)
         sync_directory(self._path.parent)
 
-    def add(self, attempt: Attempt, run: RunEvidence, measured: Measurement | None) -> None:
-        """The steps of all ranks of one attempt; without a measurement their part is not known."""
-        tables = [_table(attempt, rank.rank, rank.steps, measured) for rank in run.ranks if len(rank.steps)]
-        if tables:
-            self._writer.write_table(pa.concat_tables(tables))
-
-    def copy(self, tables: list[pa.Table]) -> None:
-        """Steps as an earlier collection wrote them."""
+    def write(self, tables: list[pa.Table]) -> None:
+        """Steps of one attempt, in whole tables: each becomes a row group."""
         for table in tables:
             self._writer.write_table(table)
+
+
+def tables_of(attempt: Attempt, run: RunEvidence, measured: Measurement | None) -> list[pa.Table]:
+    """The steps of all ranks of one attempt as at most one table; without a measurement their part is not known."""
+    tables = [_table(attempt, rank.rank, rank.steps, measured) for rank in run.ranks if len(rank.steps)]
+    return [pa.concat_tables(tables)] if tables else []
 
 
 def _table(attempt: Attempt, rank: int, steps: Steps, measured: Measurement | None) -> pa.Table:

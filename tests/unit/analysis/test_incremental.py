@@ -99,3 +99,13 @@ def test_a_collection_cut_off_leaves_no_memory(
     with pytest.raises(OSError, match="disk full"):
         collecting.collect(campaign.layout)
     assert not campaign.layout.collected.exists()
+
+
+def test_several_processes_give_the_same_tables(campaign: FakeCampaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = collecting.collect(campaign.layout)
+    steps = pd.read_parquet(campaign.layout.steps_parquet)
+    campaign.layout.collected.unlink()
+    monkeypatch.setattr(collecting, "PARALLEL_FROM", 1)
+    monkeypatch.setattr(collecting.os, "sched_getaffinity", lambda _pid: {0, 1})
+    pd.testing.assert_frame_equal(collecting.collect(campaign.layout), alone)
+    pd.testing.assert_frame_equal(pd.read_parquet(campaign.layout.steps_parquet), steps)
