@@ -75,6 +75,7 @@ def run_sweep(choice: SweepChoice, wishes: Wishes, console: Console) -> Outcome:
         old = outdated(driver.workshop.campaign, layout, driver.ledger.statuses)
         missing = missing_tasks(tasks, driver.ledger.statuses, wishes.fresh, old)
         show_outdated(old, console)
+        show_doubts(driver, missing, console)
         console.print(announce(driver, tasks, missing), soft_wrap=True)
         announce_jobs(driver, missing, wishes.how, console)
         return drive(driver, tasks, missing, relay, console, wishes.follow)
@@ -155,6 +156,13 @@ def _cost(driver: Driver, missing: Sequence[Task]) -> str:
 def _lasted_s(layout: CampaignLayout, key: AttemptKey) -> float | None:
     record = read_exit(layout.attempt(*key).exit)
     return record.ended_unix_s - record.started_unix_s if record else None
+
+
+def show_doubts(driver: Driver, missing: Sequence[Task], console: Console) -> None:
+    """What will probably make jobs on a cluster fail."""
+    points = driver.workshop.campaign.points
+    for doubt in preflight.doubts(driver.workshop.cluster, [points[task.point_id] for task in missing]):
+        console.print(f"[yellow]data[/]  {escape(doubt)}", soft_wrap=True)
 
 
 def show_outdated(outdated: Mapping[AttemptKey, Sequence[str]], console: Console) -> None:

@@ -27,7 +27,7 @@ NEEDED = {
 
 
 def check(cluster: Cluster, points: Iterable[PlannedPoint]) -> None:
-    """Refuse to start what cannot work here. Other clusters' nodes cannot be seen from here, so they are not judged.
+    """Refuse to start what cannot work here. Other clusters' nodes cannot be seen from here, so see :func:`doubts`.
 
     Raises:
         UserError: all that is missing, and the command that mends it.
@@ -47,6 +47,14 @@ def check(cluster: Cluster, points: Iterable[PlannedPoint]) -> None:
         raise UserError("nothing was started:\n" + "\n".join(f"  {line}" for line in lines))
 
 
+def doubts(cluster: Cluster, points: Iterable[PlannedPoint]) -> list[str]:
+    """Data sets that jobs of a cluster will hardly find: their storage is seen from here, and they are not in it."""
+    if cluster.scheduler == "local":
+        return []
+    seen = (point for point in points if _data_place(point).parent.is_dir())
+    return list(dict.fromkeys(problem for point in seen for problem in _of_data(point)))
+
+
 def _of_launcher(cluster: Cluster) -> Iterator[str]:
     command = cluster.mpi.command or cluster.mpi.launcher
     path = os.pathsep.join([str(Path(cluster.python).parent), os.environ.get("PATH", os.defpath)])
@@ -60,7 +68,15 @@ def _of_point(cluster: Cluster, point: PlannedPoint) -> Iterator[str]:
         module, remedy = NEEDED.get(name or NO_FRAMEWORK, ("", ""))
         if module and cluster.python == sys.executable and importlib.util.find_spec(module) is None:
             yield f"{name} is not installed in {Path(sys.executable).parent.parent}: {remedy}"
-    if point.axes.dataset and reads_data(point.axes.dataset, point.axes.pipeline):
-        place = os.path.expandvars(point.placement.stage_from or point.placement.data_path)
-        if problem := missing(Path(place), point.axes.dataset, point.axes.encoding):
-            yield problem
+    yield from _of_data(point)
+
+
+def _of_data(point: PlannedPoint) -> Iterator[str]:
+    dataset = point.axes.dataset
+    if dataset and reads_data(dataset, point.axes.pipeline):
+        problem = missing(_data_place(point), dataset, point.axes.encoding)
+        yield from [problem] if problem else []
+
+
+def _data_place(point: PlannedPoint) -> Path:
+    return Path(os.path.expandvars(point.placement.stage_from or point.placement.data_path))

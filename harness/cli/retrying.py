@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from harness.cli import preflight
-from harness.cli.campaign_run import Relay, Wishes, announce, announce_jobs, drive
+from harness.cli.campaign_run import Relay, Wishes, announce, announce_jobs, drive, show_doubts
 from harness.cli.filters import chosen_points
 from harness.cli.interrupts import orderly
 from harness.cli.options import project_root
@@ -72,6 +72,7 @@ def _submit_again(
     with orderly(stop), opened(layout, root, relay, planned, wishes.how, wishes.retries, stop, say) as driver:
         tasks = choose(campaign, driver.ledger.statuses)
         preflight.check(cluster, [campaign.points[point_id] for point_id in dict.fromkeys(t.point_id for t in tasks)])
+        show_doubts(driver, tasks, console)
         console.print(announce(driver, campaign.tasks, tasks), soft_wrap=True)
         if causes := _causes(tasks, driver.ledger.statuses):
             console.print(f"again: {causes}", markup=False, soft_wrap=True)

@@ -96,3 +96,17 @@ def test_data_of_another_machine_are_not_made_here(choice: SweepChoice, tmp_path
     cluster.write_text(CLUSTER.format(root=tmp_path).replace("scheduler: local", "scheduler: slurm"))
     with pytest.raises(UserError, match="--make-data makes data on this machine, and here is another"):
         make(SweepChoice(**{**vars(choice), "cluster": str(cluster)}))
+
+
+def test_a_cluster_is_warned_of_data_that_its_storage_lacks(choice: SweepChoice, tmp_path: Path) -> None:
+    campaign, cluster = choice.plan()
+    slurm, points = cluster.model_copy(update={"scheduler": "slurm"}), campaign.points.values()
+    preflight.check(slurm, points)
+    assert preflight.doubts(slurm, points) == [], "a storage that is not seen from here is not judged"
+    (tmp_path / "hp c's").mkdir()
+    found = preflight.doubts(slurm, points)
+    assert len(found) == 2, "each data set once, though two storages take it from there"
+    assert "digits:mnist is not in" in found[0] or "digits:mnist is not in" in found[1]
+    assert preflight.doubts(cluster, points) == []
+    make(choice)
+    assert preflight.doubts(slurm, points) == []
