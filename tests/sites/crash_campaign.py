@@ -97,6 +97,8 @@ class Crashing:
             description["node"] = {"sockets": 1, "cores_per_socket": os.cpu_count(), "memory": "4gb"}
             description["queues"] = {}
             del description["queue"]
+            # its own list of jobs: a crash campaign does not wait for what else runs on this machine
+            environment["HARNESS_LOCAL_STATE"] = str(self.root / "state")
         elif self.site:
             environment = self.site.environment
         sweep = replay(self.random.choice([0.0, 0.3]), matrix={"workers": list(range(1, TASKS[scheduler] + 1))})
