@@ -37,7 +37,7 @@ STUDIES := nus_cpu_cores nus_encoding nus_keras_workers nus_storage alcf_threads
 studies: $(VENV)/.installed-dev horovod  ## every study's sweep at smoke scale, with tables and plots (about 20 minutes)
 	for name in $(STUDIES); do $(BIN)/harness run configs/sweeps/$$name.yml --scale smoke --make-data || exit; done
 
-SAMPLES := cores_workers threads_prefetch batch_repetition storage ranks
+SAMPLES := pipeline_clock cores_workers threads_prefetch batch_repetition storage ranks
 
 sample: $(VENV)/.installed-dev  ## measure results/sample anew (about 15 minutes; leave the machine alone meanwhile)
 	rm -rf $(addprefix results/sample/,$(SAMPLES) cores_workers-again)

@@ -166,7 +166,7 @@ def _facets(group: Group) -> list[Callable[[Form], Iterator[Form]]]:
     if first.exchange != "none":
         spread = {s.nodes for s in group.settings}, {s.ranks_per_node for s in group.settings}
         values["exchange"] = ["none", "ring", "ring_and_ranks", *(["nodes"] if min(map(len, spread)) > 1 else [])]
-    values["saturation"] = ["linear", "amdahl", "universal"] if knobs else ["linear"]
+    values["saturation"] = ["linear", "amdahl", "universal", "power"] if knobs else ["linear"]
     values["join"] = ["soft", "hard"]
     return [_facet(name, choices) for name, choices in values.items()]
 
@@ -176,9 +176,8 @@ def _facet(name: str, choices: Sequence[object]) -> Callable[[Form], Iterator[Fo
 
 
 def fit(form: Form, observations: Sequence[Observation]) -> Fit | None:
-    """The best of a few fits from different starts; None where there are fewer points than parameters and one more."""
-    free = len(observations) - len(form.names)
-    if free < 1:
+    """The best of a few fits from different starts; None where there are fewer points than parameters."""
+    if len(observations) < len(form.names):
         return None
     problem = _problem(form, observations)
     found = [problem.solve(start) for start in _starts(problem)]
@@ -190,7 +189,7 @@ def _judged(problem: _Problem, logs: Floats) -> Fit:
     residuals = (predict(problem.form, logs, problem.design) - problem.logs) / problem.errors
     count, parameters = len(residuals), len(logs)
     square = float(np.sum(residuals**2))
-    penalty = 2 * parameters + (2 * parameters * (parameters + 1) / (count - parameters - 1 or 0.5))
+    penalty = 2 * parameters + 2 * parameters * (parameters + 1) / max(count - parameters - 1, 1)
     # the added hundredth: once the data are explained to a tenth of their errors, explaining more is no merit
     criterion = count * math.log(square / count + 0.01) + penalty
     scale = max(1.0, math.sqrt(square / max(count - parameters, 1)))
@@ -215,6 +214,7 @@ def _priors(form: Form, per_rank: Floats, design: Design) -> tuple[Floats, Float
         "prepare": (math.log(slowest), 2.0),
         "serial": (math.log(0.03), 1.5),
         "crowding": (math.log(1e-4), 2.0),
+        "returns": (math.log(0.8), 0.3),
         "ring": (math.log(0.3 / fastest), 1.5),
         "ranks": (math.log(0.01 / fastest), 1.5),
         "nodes": (math.log(0.05 / fastest), 1.5),
@@ -266,7 +266,7 @@ def held_out_errors(believed: Sequence[Fit], observations: Sequence[Observation]
     errors = []
     for index, left in enumerate(observations):
         others = [o for i, o in enumerate(observations) if i != index]
-        refitted = [_refitted(f, others) for f in believed if len(others) > len(f.form.names)]
+        refitted = [_refitted(f, others) for f in believed if len(others) >= len(f.form.names)]
         if refitted:
             best = min(refitted, key=lambda f: f.criterion)
             errors.append(float(best.rates([left.setting])[0]) / left.rate - 1)

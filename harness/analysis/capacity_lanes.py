@@ -6,7 +6,8 @@ Three lanes work at the same time on each rank, and the slowest sets the pace. S
   (Amdahl's law); plus the gradient exchange over ``G`` ranks, ``r`` on each of ``N`` nodes: ``e (G-1)/G`` as a ring
   moves, or that and ``f (G-1)``, or ``e (r-1)/r + f (N-1)`` where nodes are told apart;
 - preparation: ``(1 + s (n-1) + k n (n-1)) / (a n)`` with ``n`` preparing at once, Gunther's universal scalability
-  law (Guerrilla Capacity Planning, 2007); ``n`` is the least of the cores, workers and threads that the form names;
+  law (Guerrilla Capacity Planning, 2007), or ``1 / (a n^g)``, diminishing returns without an end; ``n`` is the least
+  of the cores, workers and threads that the form names;
 - storage: ``r / S``, with ``S`` images/s of one storage, shared by the ``r`` ranks that read from it.
 
 The lanes' times are joined by a p-norm, whose exponent says how well they overlap: 1 is their sum (nothing overlaps),
@@ -61,7 +62,7 @@ class Form:
     """
 
     parallel: tuple[str, ...] = ()
-    saturation: Literal["linear", "amdahl", "universal"] = "amdahl"
+    saturation: Literal["linear", "amdahl", "universal", "power"] = "amdahl"
     compute: Literal["constant", "cores"] = "constant"
     prefetch: Literal["none", "places", "levels", "overlap"] = "none"
     storage: Literal["same", "ceilings", "factors"] = "same"
@@ -83,7 +84,8 @@ class Form:
         names += ["compute_serial"] if self.compute == "cores" else []
         names += ["prepare"] if self.prepares else []
         if self.parallel:
-            names += {"linear": [], "amdahl": ["serial"], "universal": ["serial", "crowding"]}[self.saturation]
+            more = {"linear": [], "amdahl": ["serial"], "universal": ["serial", "crowding"], "power": ["returns"]}
+            names += more[self.saturation]
         names += [f"depth {d}" for d in self.depths[:-1]] if self.prefetch == "levels" else []
         if self.storage == "ceilings":
             names += [f"storage {s}" for s in self.storages]
@@ -173,7 +175,7 @@ def _prepare(form: Form, value: dict[str, Floats], design: Design) -> Floats:
         loss = loss + value["serial"] * (at_once - 1)
     if "crowding" in value:
         loss = loss + value["crowding"] * at_once * (at_once - 1)
-    prepare: Floats = loss / (value["prepare"] * at_once)
+    prepare: Floats = loss / (value["prepare"] * at_once ** value.get("returns", 1.0))
     for name, factor in value.items():
         kind, _, level = name.partition(" ")
         if kind in ("depth", "latency"):
