@@ -184,7 +184,7 @@ PIPELINES = {
             formats=TREES,
             uses=TORCH_AXES,
             encodings=("lmdb",),
-            options=LOADER_OPTIONS,
+            options=LOADER_OPTIONS | {"box_crops": BOX_CROPS},
             depth=_worker_depth,
         ),
         PipelineSpec(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from harness.datasets.imagenet import Box
 from harness.datasets.manifest import read_manifest
 from harness.errors import UserError
 
@@ -71,14 +72,21 @@ class LmdbImages:
 
     def __getitem__(self, index: int) -> tuple[bytes, npt.NDArray[np.int64]]:
         """(JPEG or PNG file, labels)."""
+        image, label = self._values(index, "image", "label")
+        return image, np.frombuffer(label, "<i8")
+
+    def boxes(self, index: int) -> tuple[Box, ...]:
+        """The boxes of an image's annotation; none where it has none."""
+        [values] = self._values(index, "boxes")
+        return tuple(Box(*box) for box in np.frombuffer(values or b"", "<f4").reshape(-1, 4).tolist())
+
+    def _values(self, index: int, *fields: str) -> list[Any]:
         if not 0 <= index < len(self):
             raise IndexError(index)
         shard = bisect.bisect_right(self._ends, index)
         number = index - (self._ends[shard - 1] if shard else 0)
         with _environment(self._files[shard]).begin() as transaction:
-            image = transaction.get(f"{number:08d}.image".encode())
-            label = transaction.get(f"{number:08d}.label".encode())
-        return image, np.frombuffer(label, "<i8")
+            return [transaction.get(f"{number:08d}.{field}".encode()) for field in fields]
 
     def close(self) -> None:
         """Close the shards in this process; a later access opens them again."""

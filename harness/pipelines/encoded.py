@@ -73,12 +73,13 @@ class Tree:
 
 
 class Lmdb:
-    """Images of an LMDB conversion."""
+    """Images of an LMDB conversion. ``with_boxes`` reads the boxes of each as well."""
 
-    def __init__(self, path: Path, multi_label: bool):
+    def __init__(self, path: Path, multi_label: bool, with_boxes: bool = False):
         self._path = path
         self._images = LmdbImages(open_stored(path, "lmdb"), "train")
         self._multi_label = multi_label
+        self._with_boxes = with_boxes
 
     def __len__(self) -> int:
         return len(self._images)
@@ -87,9 +88,10 @@ class Lmdb:
         name = f"{self._path}: image {index} of train"
         try:
             content, labels = self._images[index]
+            boxes = self._images.boxes(index) if self._with_boxes else ()
         except Exception as error:  # lmdb's own kinds of error, which are not worth importing it for
             raise Unreadable(name, f"cannot be read: {error}") from None
-        return Encoded(name, content, labels if self._multi_label else labels[0])
+        return Encoded(name, content, labels if self._multi_label else labels[0], boxes)
 
 
 def open_library(context: RunContext) -> Library:
@@ -102,7 +104,7 @@ def open_library(context: RunContext) -> Library:
     found: Library
     boxes = with_boxes(context)
     if axes.encoding == "lmdb":
-        found = Lmdb(data_directory(context), batch_form(axes).multi_label)
+        found = Lmdb(data_directory(context), batch_form(axes).multi_label, boxes)
     else:
         found = Tree(image_tree(context), boxes)
     if len(found) < context.ranks.world:
@@ -133,8 +135,8 @@ def with_boxes(context: RunContext) -> bool:
     if not axes.options.get("box_crops"):
         return False
     _, form = split_dataset(axes.dataset)
-    if lookup(DATASETS, form, "data set").name != "imagenet" or axes.encoding != "native":
-        raise UserError(f"box_crops: {axes.dataset} as {axes.encoding} has no boxes; imagenet as native has")
+    if lookup(DATASETS, form, "data set").name != "imagenet" or axes.encoding not in ("native", "lmdb"):
+        raise UserError(f"box_crops: {axes.dataset} as {axes.encoding} has no boxes; imagenet as native or lmdb has")
     return True
 
 

@@ -327,10 +327,17 @@ def boxed(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("name", ["torch_files", "torch_fast"])
-def test_one_crop_for_each_box(opened, boxed, name, workers):
-    options = {"box_crops": True}
-    batches = take(opened(name, boxed, dataset="imagenet", workers=workers, options=options), 8)
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    [("torch_files", "native"), ("torch_fast", "native"), ("torch_lmdb", "lmdb"), ("torch_fast", "lmdb")],
+)
+def test_one_crop_for_each_box(opened, boxed, name, encoding, workers):
+    path, options = boxed, {"box_crops": True}
+    if encoding == "lmdb":
+        path = boxed / "converted.lmdb"
+        (boxed / "ILSVRC/Data/CLS-LOC/val").mkdir()
+        convert(boxed, path, Settings("lmdb"))
+    batches = take(opened(name, path, dataset="imagenet", encoding=encoding, workers=workers, options=options), 8)
     shades = Counter(round(float(np.median(image)) / 10) * 10 for image in images_of(batches))
     assert set(shades) == {20, 100, 150, 200}
     assert all(6 <= count <= 10 for count in shades.values())

@@ -157,6 +157,11 @@ def test_lmdb_is_read_by_number_in_any_order_and_after_a_fork(converted, tree):
     contents = sorted((int(labels[0]), content) for content, labels in (images[i] for i in reversed(range(40))))
     assert contents == sorted(truth(tree, "train").values())
     assert len(images) == 40
+    found = {images[i][0]: images.boxes(i) for i in range(40)}
+    for file in file_names(tree, "train"):
+        boxes = imagenet.boxes_of(tree, file)
+        expected = [] if boxes == [imagenet.WHOLE_IMAGE] else boxes
+        np.testing.assert_allclose(found[(tree / file).read_bytes()], np.reshape(expected, (-1, 4)) if expected else [])
     for wrong in (-1, 40):
         with pytest.raises(IndexError):
             images[wrong]
