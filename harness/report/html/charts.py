@@ -52,7 +52,9 @@ def safe(text: str) -> str:
 
 
 def short(text: str, width: int = 40) -> str:
-    return safe(text if len(text) <= width else text[: width - 1] + "…")
+    """At most ``width`` letters: the end of a long name tells it from others as often as its beginning."""
+    half = (width - 1) // 2
+    return safe(text if len(text) <= width else f"{text[:half]}…{text[-half:]}")
 
 
 def _curve_chart(title: str, unit: str, curves: Curves, panel: Panel) -> Chart:

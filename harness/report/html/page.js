@@ -80,7 +80,8 @@
     if (trace.occupancy.length) {
       traces.push({ type: "scatter", mode: "lines", name: "batches ready", x: trace.step, y: trace.occupancy, yaxis: "y2",
         line: { color: "#D55E00", width: 1, shape: "hv" } });
-      layout.yaxis2 = { title: { text: "batches ready" }, overlaying: "y", side: "right", rangemode: "tozero" };
+      layout.yaxis2 = { title: { text: "batches ready" }, overlaying: "y", side: "right", rangemode: "tozero",
+        tickmode: "auto", nticks: 6 };
       layout.margin = { l: 55, r: 50, t: 10, b: 45 };
     }
     return { traces: traces, layout: layout };
