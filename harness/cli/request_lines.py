@@ -88,6 +88,8 @@ def _axes(axes: Axes, setting: Setting) -> Axes:
 
 def _lines(cluster: Cluster, placement: Placement) -> list[str]:
     scheduler: Scheduler = catalog.load(catalog.lookup(catalog.SCHEDULERS, cluster.scheduler, "scheduler"))
-    directives = scheduler.directives(cluster, placement, JOB_NAME, "training.log")
+    asked = scheduler.directives(cluster, placement, JOB_NAME, "training.log")
+    # the harness's own jobs write their output themselves; a user's job wants it kept
+    directives = [line for line in asked if "/dev/null" not in line]
     launch = " ".join(quote(word) for word in launch_argv(cluster, placement))
     return [*(f"{scheduler.PREFIX} {line}" for line in directives), f"{launch} {quote(cluster.python)} train.py"]
