@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST_ARGS ?= -n 2 --dist loadfile
 INSTALL := $(PYTHON) .ci/make_environment.py $(VENV)
 
 .PHONY: help quickstart test horovod studies sample lint examples clean
