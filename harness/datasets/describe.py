@@ -67,6 +67,7 @@ def manifest_text(manifest: Manifest) -> str:
     if conversion is not None:
         lines.append(
             f"  converted from {conversion.source} ({format_bytes(conversion.source_bytes)}) in "
-            f"{conversion.work_s:.1f} s of work by {conversion.workers} workers, {conversion.skipped} images left out"
+            f"{conversion.work_s:.1f} s of work by {conversion.workers} workers, {conversion.wall_s:.1f} s elapsed"
+            f"{' since it was resumed' if conversion.resumed else ''}, {conversion.skipped} images left out"
         )
     return "\n".join(lines)

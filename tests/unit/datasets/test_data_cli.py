@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import os
 import signal
 import subprocess
@@ -138,7 +139,9 @@ def test_a_tree_is_made_converted_and_staged_from_the_command_line(tmp_path):
     assert "checksums matched" in run("stage", tmp_path / "n", tmp_path / "node", "--streams", 2)
     assert "files match" in run("verify", tmp_path / "node")
     assert "16 images left out" not in run("describe", tmp_path / "node")
-    assert f"converted from {source}" in run("describe", tmp_path / "node")
+    text = run("describe", tmp_path / "node")
+    assert f"converted from {source} (" in text
+    assert re.search(r"in \d+\.\d s of work by \d+ workers, \d+\.\d s elapsed, 0 images left out", text), text
 
 
 @pytest.mark.parametrize(
