@@ -17,6 +17,8 @@
     const layout = chart.layout;
     const made = Object.assign({ height: 340, margin: { l: 55, r: 12, t: 10, b: 45 }, hovermode: "closest" }, layout);
     made.paper_bgcolor = made.plot_bgcolor = "rgba(0,0,0,0)";
+    // the buttons lie over the plot on touch screens, where they never hide
+    made.modebar = { bgcolor: "rgba(0,0,0,0)", color: colour("--faint") };
     made.font = { color: colour("--ink"), size: narrow.matches ? 11 : 12 };
     made.legend = { orientation: "h", y: -0.22, x: 0, yanchor: "top" };
     made.xaxis = axis(layout.xaxis);
