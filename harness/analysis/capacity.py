@@ -103,7 +103,7 @@ def _group(members: Sequence[PointResult], named: Sequence[str], scopes: Mapping
     usual = [r for r in members if r.variant == 0]
     good = [r for r in usual if r.trusted and r.rate.value > 0]
     return Group(
-        key={name: first.get(name) for name in named},
+        key=key_of(first, named),
         axes=first,
         observations=tuple(Observation(setting_of(r.axes, scopes), r.rate.value, r.rate.se_log) for r in good),
         left_out=tuple(_left_out(r) for r in usual if r not in good),
@@ -112,6 +112,11 @@ def _group(members: Sequence[PointResult], named: Sequence[str], scopes: Mapping
         other_variants=len(members) - len(usual),
         point_ids=tuple(r.point_id for r in usual),
     )
+
+
+def key_of(axes: Mapping[str, Any], named: Sequence[str]) -> dict[str, Any]:
+    """What a group is called by; a framework that there is not says nothing."""
+    return {name: axes.get(name) for name in named if not (name == "framework" and axes.get(name) == "none")}
 
 
 def _left_out(result: PointResult) -> LeftOut:

@@ -79,7 +79,7 @@ def _question(
 
 def _group(planned: Campaign, ids: Sequence[str], results: Sequence[object]) -> Group:
     """What was measured; an empty group that still has its name where nothing was."""
-    from harness.analysis.capacity import BESIDE, Group, groups_of
+    from harness.analysis.capacity import BESIDE, Group, groups_of, key_of
     from harness.analysis.points import PointResult
 
     known = [r for r in results if isinstance(r, PointResult)]
@@ -87,7 +87,7 @@ def _group(planned: Campaign, ids: Sequence[str], results: Sequence[object]) -> 
     axes = planned.points[ids[0]].axes
     values = axes.model_dump(exclude={"options"}) | {f"options.{k}": v for k, v in axes.options.items()}
     named = [n for n in planned.varied if n not in BESIDE] or ["workload", "framework"]
-    key = {name: values.get(name) for name in named}
+    key = key_of(values, named)
     groups = groups_of(known, planned.varied, scopes)
     if not groups:
         return Group(key, values, (), (), False, True)

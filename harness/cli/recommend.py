@@ -155,9 +155,11 @@ def write_head(path: Path, requests: list[Request | None]) -> None:
     """
     from harness.files import write_atomically
 
-    given = [wanted for wanted in requests if wanted is not None]
+    given = [wanted for wanted in requests if wanted is not None and wanted.lines]
     if len(given) != 1:
-        raise UserError(f"-o needs exactly one recommendation, and there are {len(given)}; none was written")
+        raise UserError(
+            f"-o needs exactly one recommendation that the cluster takes, and there are {len(given)}; none was written"
+        )
     try:
         write_atomically(path, ("\n".join(["#!/bin/bash", *given[0].lines]) + "\n").encode())
     except OSError as error:
