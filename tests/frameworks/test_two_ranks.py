@@ -17,13 +17,13 @@ from runtime_support import ROOT, clean_environment
 pytest.importorskip("tensorflow")
 pytest.importorskip("torch")
 
-pytestmark = [pytest.mark.framework, pytest.mark.mpi, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.framework, pytest.mark.mpi, pytest.mark.timeout(600)]
 
 
 class Results:
     """What both ranks left: ``results[rank, case]`` is a dict of arrays."""
 
-    def __init__(self, framework: str, comm: str, directory: Path):
+    def __init__(self, framework: str, comm: str, directory: Path, *cases: str):
         self.framework = framework
         # within the backward pass or the step's graph the exchange's time is not separable, and said to be 0
         self.separable = (framework, comm) not in [("torch", "torch_ddp"), ("tensorflow", "horovod")]
@@ -31,7 +31,11 @@ class Results:
         command = ["mpirun", "-np", "2", "--map-by", "socket", "--bind-to", "none", sys.executable, str(program)]
         environment = clean_environment(PYTHONPATH=f"{ROOT}:{ROOT / 'tests'}")
         run = subprocess.run(
-            [*command, framework, comm, str(directory)], env=environment, capture_output=True, text=True, timeout=240
+            [*command, framework, comm, str(directory), *cases],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=540,
         )
         assert run.returncode == 0, run.stderr
         self._ranks = [dict(np.load(directory / f"rank{rank}.npz")) for rank in range(2)]
@@ -55,7 +59,7 @@ EXCHANGES = [
 def results(request, tmp_path_factory) -> Iterator[Results]:
     if request.param[1] == "horovod" and importlib.util.find_spec("horovod") is None:
         pytest.skip("needs `make horovod`")
-    return Results(*request.param, tmp_path_factory.mktemp("ranks"))
+    return Results(*request.param, tmp_path_factory.mktemp("ranks"), *two_ranks_program.CASES)
 
 
 def test_two_ranks_train_as_one_process_on_the_full_batch(results):
@@ -78,3 +82,14 @@ def test_parameters_stay_equal(results, case):
     assert not np.allclose(first["losses"], second["losses"])
     assert all((first["exchange_s"] > 0) == results.separable)
     assert all((second["exchange_s"] > 0) == results.separable)
+
+
+@pytest.mark.parametrize("framework", ["tensorflow", "torch"])
+def test_deep_networks_stay_equal(framework, tmp_path):
+    """ResNet50, and DenseNet121 with several labels an image: equal parameters after different samples."""
+    results = Results(framework, "mpi4py", tmp_path, *two_ranks_program.DEEP)
+    for case in two_ranks_program.DEEP:
+        first, second = results[0, case], results[1, case]
+        assert first["digest"] == second["digest"], case
+        assert not np.allclose(first["losses"], second["losses"]), case
+        assert all(first["exchange_s"] > 0), case
