@@ -194,6 +194,8 @@ def _input_findings(run: RunEvidence, numbers: Mapping[str, float], cells: Mappi
 
 #: Bytes that the samples of a run must come to before it is judged by what it read.
 _LITTLE_BYTES = 10_000_000
+#: Samples that a rank's buffers may hold where the point does not say: the shuffle buffer of Dell's pipelines.
+_BUFFERED_SAMPLES = 500
 
 
 def _data_findings(run: RunEvidence, cache: str) -> Iterator[Finding]:
@@ -206,7 +208,10 @@ def _data_findings(run: RunEvidence, cache: str) -> Iterator[Finding]:
     delivered = sum(float(rank.steps["fresh"].sum()) for rank in run.ranks)
     due, read = delivered * size / samples, sum(value or 0.0 for value in asked)
     world = len(run.ranks)
-    if world > 1 and due > _LITTLE_BYTES and read > 0.75 * world * due:
+    # what buffers took in ahead is no sign: at most two passes, of the set or of what the buffers hold
+    buffered = (run.spec.axes.shuffle_buffer if run.spec else None) or _BUFFERED_SAMPLES
+    ahead = 2 * min(size, world * buffered * size / samples)
+    if world > 1 and due > _LITTLE_BYTES and read - ahead > 0.75 * world * due:
         advice = "Each rank reads what all of them need: shard the files before they are read, not after."
         yield findings.make("every_rank_reads_all", advice, read_bytes=int(read), needed_bytes=int(due), ranks=world)
     memory = run.ranks[0].first("provenance").get("host", {}).get("memory_bytes")

@@ -129,14 +129,19 @@ def test_threads_beyond_the_cores(tmp_path: Path) -> None:
     assert "threads_oversubscribed" not in found
 
 
-@pytest.mark.parametrize(("share", "is_found"), [(1.0, True), (0.5, False)])
-def test_all_data_read_by_every_rank(tmp_path: Path, share: float, is_found: bool) -> None:
-    """Two ranks of 61 steps of 32 images need 3,904 samples of 10 kB; each reads ``share`` of all of them."""
+@pytest.mark.parametrize(
+    ("share", "buffer", "is_found"), [(1.0, 100, True), (0.5, 100, False), (1.0, 1000, False), (4.0, 1000, True)]
+)
+def test_all_data_read_by_every_rank(tmp_path: Path, share: float, buffer: int, is_found: bool) -> None:
+    """Two ranks of 61 steps of 32 images need 3,904 samples of 10 kB; each reads ``share`` of all of them.
+
+    A buffer of 1000 samples on each rank may have taken in 2,000 ahead, and as many again for the next pass.
+    """
     size = 60_000 * 10_000
     read = int(share * 2 * 61 * 32 * 10_000)
     events = [{"event": "data", "t_s": 0, "bytes": size}, io("begin", 0.0, 0.0), io("end", 13.0, 9.0, read)]
     run = FakeRun([DURATIONS, DURATIONS], events=events)
-    _, found = judged(tmp_path, run, cpu_cores=2, ranks_per_node=2)
+    _, found = judged(tmp_path, run, cpu_cores=2, ranks_per_node=2, shuffle_buffer=buffer)
     assert ("every_rank_reads_all" in found) is is_found
 
 
