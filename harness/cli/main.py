@@ -13,7 +13,10 @@ import harness
 #: imports no verb at all: a login node's shared file system makes every import slow.
 VERBS = {
     "init": ("harness.cli.init:init", "Write a cluster file from what this site tells of itself."),
-    "doctor": ("harness.cli.doctor:doctor", "Look at MPI, frameworks, GPUs, binding, storage, scheduler; name remedies."),
+    "doctor": (
+        "harness.cli.doctor:doctor",
+        "Look at MPI, frameworks, GPUs, binding, storage, scheduler; name remedies.",
+    ),
     "plan": ("harness.cli.plan:plan", "Expand a sweep on a cluster: points, placements, refusals."),
     "schema": ("harness.cli.schema:schema", "Print the JSON Schema of sweep or cluster files, for editors."),
     "render": ("harness.cli.render:render", "Write the job scripts of a sweep without submitting them."),

@@ -57,7 +57,7 @@ def test_doctor_names_what_the_file_has_wrong(private_slurm: PrivateSlurm, tmp_p
     assert done.returncode == 1
     found: dict[str, Any] = {check["name"]: check for check in json.loads(done.stdout)}
     assert found["queue gone"]["status"] == "failure"
-    assert found["queue short"]["message"] == "short: max_walltime is 01:00:00 in the file, 00:05:00 at the server"
+    assert found["queue short"]["message"] == "max_walltime is 01:00:00 in the file, 00:05:00 at the server"
     assert found["nodes"]["status"] == "warning"
     assert all(check["remedy"] for check in found.values() if check["status"] in ("warning", "failure"))
 
