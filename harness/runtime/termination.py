@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from types import FrameType
 from typing import Any
@@ -67,6 +68,7 @@ class Watchdog:
                 if "error" not in self._writer.kinds:
                     self._writer.error(stop)
                 self._writer.end(ok=False)
+                print(f"harness.runtime: {stop}", file=sys.stderr, flush=True)
                 os._exit(stop.exit_code)
         os.close(self._read)
 

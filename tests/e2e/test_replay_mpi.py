@@ -85,7 +85,8 @@ def test_a_killed_rank_ends_the_other_without_hanging(tmp_path: Path) -> None:
     with stepping_ranks(tmp_path) as launcher:
         os.kill(events_so_far(tmp_path, 1)[0]["pid"], signal.SIGKILL)
         assert launcher.wait(timeout=PATIENCE_S) != 0
-    assert events(tmp_path, 0)[-1]["event"] == "run_end"
+    # mpirun sends KILL a second after TERM: a busy machine may not get past the error record
+    assert events_so_far(tmp_path, 0)[-1]["event"] in ("error", "run_end")
     assert "run_end" not in [record["event"] for record in events_so_far(tmp_path, 1)]
 
 

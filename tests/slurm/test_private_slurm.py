@@ -69,7 +69,8 @@ def test_scancel_ends_a_running_job(private_slurm: PrivateSlurm) -> None:
     job_id = private_slurm.sbatch(SLEEP, "-o", "/dev/null")
     private_slurm.wait(job_id, ["RUNNING"])
     private_slurm.scancel(job_id)
-    assert private_slurm.wait(job_id, ["CANCELLED"])["ExitCode"] == "0:15"
+    # KILL follows TERM after KillWait, which a busy machine may exceed
+    assert private_slurm.wait(job_id, ["CANCELLED"])["ExitCode"] in ("0:15", "0:9")
 
 
 def test_a_request_that_can_never_run_stays_pending(private_slurm: PrivateSlurm) -> None:
