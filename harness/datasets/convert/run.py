@@ -122,7 +122,7 @@ def _writer(encoding: str) -> Callable[[Shard], list[Produced]]:
         writer: Callable[[Shard], list[Produced]] = load(WRITERS[encoding])
     except ImportError as error:
         raise UserError(
-            f"encoding {encoding} needs the package {error.name}; install it: pip install 'dl-batch-harness[formats]'"
+            f"encoding {encoding} needs the package {error.name}; install it: pip install -e '.[formats]'"
         ) from None
     return writer
 

@@ -40,7 +40,7 @@ def _load() -> tuple[Images, npt.NDArray[np.uint8]]:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise UserError("the digits come with scikit-learn; install it: pip install 'dl-batch-harness[data]'") from None
+        raise UserError("the digits come with scikit-learn; install it: pip install -e '.[data]'") from None
     bunch = load_digits()
     grey = np.rint(bunch.images * (255 / 16)).astype(np.uint8)
     return np.pad(grey, ((0, 0), (2, 2), (2, 2))), bunch.target.astype(np.uint8)

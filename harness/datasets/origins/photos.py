@@ -47,7 +47,7 @@ def source_path(package: str, file: str) -> Path:
         if (path := Path(folder) / file).is_file():
             return path
     raise UserError(
-        f"{file} of package {package} is not installed; install it: pip install 'dl-batch-harness[data]', "
+        f"{file} of package {package} is not installed; install it: pip install -e '.[data]', "
         "or use --origin synthetic, which needs numpy alone"
     )
 
