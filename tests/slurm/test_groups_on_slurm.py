@@ -123,6 +123,21 @@ def test_a_pack_told_to_stop_leaves_the_rest_to_be_submitted_again(private_slurm
     assert sorted(work.measured().values()) == [1, 1, 1]
 
 
+def test_a_pack_cancelled_from_outside_is_run_again(private_slurm: PrivateSlurm, make: Make) -> None:
+    work = make(replay(5.0, matrix=workers(3)))
+    with work.spawn("run", "--no-report", "--mode", "pack") as harness:
+        work.wait_states(["QUEUED", "QUEUED", "RUNNING"])
+        (pack,) = set(work.job_ids())
+        private_slurm.scancel(pack)
+        output, _ = harness.communicate(timeout=120)
+    assert harness.returncode == 1, output
+    assert set(work.states()) == {"CANCELLED"}
+    assert any("its pack was cancelled before its turn" in reason for reason in work.reasons())
+    done = work.harness("run", "--no-report", "--mode", "pack")
+    assert done.returncode == 0, output_of(done)
+    assert sorted(work.measured().values()) == [1, 1, 1]
+
+
 def test_some_of_a_pack_and_some_of_an_array_are_cancelled(private_slurm: PrivateSlurm, make: Make) -> None:
     for mode in ("array", "pack"):
         work = make(replay(4.0, matrix=workers(4)), directory=mode)
