@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import socket
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -25,6 +26,7 @@ from harness.model.job import RunSpec
 from harness.runtime.interfaces import Ranks
 
 LOOPBACK = "127.0.0.1"
+LAST_MESSAGE_S = 0.3
 RENDEZVOUS_TIMEOUT = timedelta(seconds=120)
 
 
@@ -139,4 +141,7 @@ def _parsed(address: str) -> tuple[str, int]:
 
 def _leave() -> None:
     if distributed.is_initialized():
+        # gloo's thread lets go of the last message after it has woken us, and needs the interpreter for that: were this
+        # being torn down, the process would abort
+        time.sleep(LAST_MESSAGE_S)
         distributed.destroy_process_group()

@@ -149,7 +149,9 @@ def _remove_stale(path: Path, stale: Holder | None) -> None:
                 turn.rmdir()
         return
     try:
-        if read_holder(path) == stale:
+        # a lock that makes no sense and one that is not there read alike: only what is there and old may be removed,
+        # for between a look at nothing and the removal somebody may have linked a new lock
+        if read_holder(path) == stale and (stale is not None or _is_older(path, STALE_S)):
             path.unlink(missing_ok=True)
     finally:
         turn.rmdir()
