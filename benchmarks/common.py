@@ -1,8 +1,8 @@
 """What all benchmarks share: paired ratios with their spread, the machine's name, and one form of result.
 
-A benchmark is a module ``bench_<name>.py`` with ``main()``, which reads its arguments with :func:`arguments`, prints its
-rows with :func:`finish` and, with ``--json FILE``, leaves them to ``benchmarks/run.py``. Times of the two sides come
-from the same process run, alternating, so that a drift of the machine falls on both.
+A benchmark is a module ``bench_<name>.py`` with ``main()``, which reads its arguments with :func:`arguments`, prints
+its rows with :func:`finish` and, with ``--json FILE``, leaves them to ``benchmarks/run.py``. Times of the two sides
+come from one run, alternating, so that a drift of the machine falls on both.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Ratio:
 class Row:
     """One line of the table in docs/performance.md.
 
-    ``ours`` and ``theirs`` are medians in ``unit``; ``ratio`` is formed as ``ratio_is`` says. ``met`` is None where no aim was set.
+    ``ours`` and ``theirs`` are medians in ``unit``; ``ratio`` is formed as ``ratio_is`` says; ``met`` is None where no
+    aim was set.
     """
 
     what: str
