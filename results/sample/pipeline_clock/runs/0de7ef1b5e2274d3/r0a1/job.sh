@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="h08sz41q9r0a1"
+#LOCAL name="h7tvjqfqdr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

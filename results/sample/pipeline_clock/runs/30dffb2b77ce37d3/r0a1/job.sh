@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="hjs366wxer0a1"
+#LOCAL name="h2pft4bs0r0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

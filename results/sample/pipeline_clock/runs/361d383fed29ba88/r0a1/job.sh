@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="hmsg7ajsjr0a1"
+#LOCAL name="hx7th3g50r0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

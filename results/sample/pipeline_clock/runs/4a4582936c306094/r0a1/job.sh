@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="h68qc6klkr0a1"
+#LOCAL name="hhugl7s8jr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="hpilwz9rir0a1"
+#LOCAL name="hs1soumy0r0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="hjx8n4ru6r0a1"
+#LOCAL name="hd1hjzga1r0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="hycemebm7r0a1"
+#LOCAL name="h5i5i21osr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="h2w3s6s2sr0a1"
+#LOCAL name="hx696o5khr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

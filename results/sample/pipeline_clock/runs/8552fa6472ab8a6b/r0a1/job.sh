@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="hzn0qm4apr0a1"
+#LOCAL name="h6j150sxar0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="h2wm5ve9sr0a1"
+#LOCAL name="hckabywkgr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="hzay2mmhsr0a1"
+#LOCAL name="hhln4awzjr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

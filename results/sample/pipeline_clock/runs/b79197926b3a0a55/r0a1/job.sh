@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="h3xgydtw7r0a1"
+#LOCAL name="hpwj3o6bzr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

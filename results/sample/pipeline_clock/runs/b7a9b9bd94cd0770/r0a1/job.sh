@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="h6v5iawptr0a1"
+#LOCAL name="haencm3pwr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

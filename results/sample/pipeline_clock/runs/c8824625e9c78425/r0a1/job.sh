@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="hppemmr01r0a1"
+#LOCAL name="h5ygnhk7sr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="hvtligd64r0a1"
+#LOCAL name="hpu5kcwinr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

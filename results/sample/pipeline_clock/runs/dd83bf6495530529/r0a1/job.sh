@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="ht73sih4yr0a1"
+#LOCAL name="h8hqwvxodr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="hy1vfk5a1r0a1"
+#LOCAL name="hai79whyhr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="huzdr4z4cr0a1"
+#LOCAL name="hzj6i1mvpr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

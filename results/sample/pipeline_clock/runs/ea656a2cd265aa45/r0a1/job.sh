@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="hyjbf4c05r0a1"
+#LOCAL name="h3z9hwn0jr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

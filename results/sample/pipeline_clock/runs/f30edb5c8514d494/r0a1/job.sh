@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="hg5bcoz8gr0a1"
+#LOCAL name="hz48yy4mgr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300

@@ -1,5 +1,5 @@
 #!/bin/bash
-#LOCAL name="h0hxbmv17r0a1"
+#LOCAL name="hc471bgcxr0a1"
 #LOCAL cores=1
 #LOCAL memory_bytes=1073741824
 #LOCAL walltime_s=300
