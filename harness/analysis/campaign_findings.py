@@ -112,16 +112,22 @@ def _memory(results: Sequence[PointResult]) -> Iterator[CampaignFinding]:
         yield CampaignFinding(finding, tuple(r.point_id for r, _ in known))
 
 
+#: code → axes whose variation may mend it
+_REMEDIES = dict.fromkeys(
+    findings.INPUT_BOUND, ("workers", "parallel_threads", "cpu_cores", "prefetch", "storage", "encoding", "cache")
+) | {"threads_oversubscribed": ("parallel_threads", "workers", "cpu_cores")}
+#: In which order those that a loader has are proposed.
+_LOADER_AXES = ("workers", "parallel_threads", "storage", "encoding", "prefetch")
+
+
 def advised(finding: Finding, result: PointResult, results: Sequence[PointResult]) -> Finding:
     """The finding with its advice in the light of what this campaign has tried already."""
-    if finding.code not in findings.INPUT_BOUND:
-        return finding
+    if finding.code == "memory_holds_data":
+        return _with_caches(finding, result, results)
     tried: list[str] = []
     helped: list[str] = []
-    for axis in ("workers", "parallel_threads", "cpu_cores", "prefetch", "storage", "encoding", "cache"):
-        for series in _along(results, axis):
-            if result.point_id not in {r.point_id for r in series} or len(series) < 2:
-                continue
+    for axis in _REMEDIES.get(finding.code, ()):
+        for series in _around(result, results, axis):
             best = max(series, key=lambda r: r.rate.value)
             gain = best.rate.value / result.rate.value
             word = f"{axis} {best.axes.get(axis)}"
@@ -130,12 +136,23 @@ def advised(finding: Finding, result: PointResult, results: Sequence[PointResult
         return finding
     words = [f"Here {', '.join(helped)} helped: use it."] if helped else []
     words += [f"Already varied without help: {', '.join(tried)}."] if tried else []
-    if not helped:
-        left = [
-            axis for axis in ("workers", "parallel_threads", "storage", "encoding", "prefetch") if axis not in tried
-        ]
+    if not helped and finding.code in findings.INPUT_BOUND:
+        left = [axis for axis in _LOADER_AXES if axis not in tried]
         words.append(f"Left to try: {', '.join(left)}." if left else "Preparation itself is what takes the time.")
     return replace(finding, advice=" ".join(words))
+
+
+def _with_caches(finding: Finding, result: PointResult, results: Sequence[PointResult]) -> Finding:
+    """Where the campaign has measured the point cold and warm, the advice to do so would be none."""
+    states = {r.axes.get("cache") for series in _around(result, results, "cache") for r in series}
+    if not {"cold", "warm"} <= states:
+        return finding
+    return replace(finding, advice="Cold and warm were measured here, too: rest on those points, not on this one.")
+
+
+def _around(result: PointResult, results: Sequence[PointResult], axis: str) -> list[list[PointResult]]:
+    """Results that differ from this one in ``axis`` alone, itself among them; none where it stands alone."""
+    return [series for series in _along(results, axis) if result.point_id in {r.point_id for r in series}]
 
 
 def _along(results: Sequence[PointResult], axis: str) -> list[list[PointResult]]:

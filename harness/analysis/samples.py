@@ -25,7 +25,7 @@ def utilisation(run: RunEvidence, measured: Measurement, images_per_s: float | N
         cells["rss_max_bytes"] = max(rss)
     inside = {node: _inside(samples, _window_s(run, node, measured)) for node, samples in run.samples.items()}
     cells |= _cpu(run, inside) | _counters(inside)
-    cells |= _gpu([[s["gpu"] for s in samples if s.get("gpu")] for samples in inside.values()])
+    cells |= _gpu([[s for s in samples if s.get("gpu")] for samples in inside.values()])
     if images_per_s and cells.get("gpu_power_w"):
         cells["images_per_joule"] = images_per_s / cells["gpu_power_w"]
     return cells
@@ -37,16 +37,27 @@ def _inside(samples: Iterable[Sample], window: tuple[float, float] | None) -> li
     return [s for s in samples if _is_number(s.get("t_s")) and window[0] <= float(s["t_s"]) <= window[1]]
 
 
-def _gpu(nodes: Sequence[Sequence[Sequence[Mapping[str, Any]]]]) -> dict[str, float]:
-    """From the GPUs of each sample of each node."""
-    utils = [g["util_percent"] for lists in nodes for gpus in lists for g in gpus if _is_number(g.get("util_percent"))]
-    power_w = [
-        float(np.mean([sum(g.get("power_w") or 0.0 for g in gpus) for gpus in lists])) for lists in nodes if lists
-    ]
+def _gpu(nodes: Sequence[Sequence[Sample]]) -> dict[str, float]:
+    """From the samples of each node that have GPUs."""
+    gpus = [gpu for samples in nodes for sample in samples for gpu in sample["gpu"]]
+    utils = [gpu["util_percent"] for gpu in gpus if _is_number(gpu.get("util_percent"))]
+    power_w = sum(_gpu_power_w(samples) for samples in nodes if samples)
+    memory = [float(gpu["memory_bytes"]) for gpu in gpus if _is_number(gpu.get("memory_bytes"))]
     cells = (
         {"gpu_util_percent": float(np.mean(utils)), "gpu_idle_share": 1 - float(np.mean(utils)) / 100} if utils else {}
     )
-    return cells | ({"gpu_power_w": sum(power_w)} if sum(power_w) > 0 else {})
+    cells |= {"gpu_memory_max_bytes": max(memory)} if memory else {}
+    return cells | ({"gpu_power_w": power_w} if power_w > 0 else {})
+
+
+def _gpu_power_w(samples: Sequence[Sample]) -> float:
+    """Of all GPUs of a node: by their energy counters where all have one, else the mean of the power read."""
+    first, last = samples[0], samples[-1]
+    pairs = [(a.get("energy_j"), b.get("energy_j")) for a, b in zip(first["gpu"], last["gpu"], strict=False)]
+    span_s = float(last["t_s"]) - float(first["t_s"])
+    if span_s > 0 and pairs and all(_is_number(value) for pair in pairs for value in pair):
+        return float(sum(after - before for before, after in pairs)) / span_s
+    return float(np.mean([sum(gpu.get("power_w") or 0.0 for gpu in sample["gpu"]) for sample in samples]))
 
 
 _COUNTERS = {

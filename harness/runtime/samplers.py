@@ -13,7 +13,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -67,8 +67,19 @@ def devices_to_sample(gpus_per_rank: int, visible: Sequence[str | None]) -> str:
     return ",".join(dict.fromkeys(named)) or ",".join(str(index) for index in range(gpus_per_rank * len(visible)))
 
 
+_GPU_QUESTIONS: dict[str, Callable[[Any, Any], float]] = {
+    "util_percent": lambda nvml, gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu,
+    "memory_bytes": lambda nvml, gpu: nvml.nvmlDeviceGetMemoryInfo(gpu).used,
+    "power_w": lambda nvml, gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
+    "energy_j": lambda nvml, gpu: nvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1000,
+}
+
+
 class Gpus:
-    """Utilisation, memory and power of NVIDIA GPUs, by index or UUID; none where NVML is missing."""
+    """Utilisation, memory, power and energy of NVIDIA GPUs, by index or UUID; none where NVML is missing.
+
+    NVML reports milliwatts, and millijoules since the driver was loaded (NVML API reference, "Device Queries").
+    """
 
     def __init__(self, devices: Sequence[str]) -> None:
         self._handles: list[Any] = []
@@ -92,19 +103,13 @@ class Gpus:
 
     def sample(self) -> list[dict[str, float | None]]:
         return [
-            {
-                "util_percent": self._ask(lambda: self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu),  # noqa: B023
-                "memory_bytes": self._ask(lambda: self._nvml.nvmlDeviceGetMemoryInfo(handle).used),  # noqa: B023
-                "power_w": self._ask(lambda: self._nvml.nvmlDeviceGetPowerUsage(handle) / 1000),  # noqa: B023
-            }
-            for handle in self._handles
+            {name: self._ask(question, handle) for name, question in _GPU_QUESTIONS.items()} for handle in self._handles
         ]
 
-    def _ask(self, question: Any) -> float | None:
+    def _ask(self, question: Callable[[Any, Any], float], handle: Any) -> float | None:
         try:
-            value: float = question()
-            return value
-        except self._nvml.NVMLError:  # a card may not report one of the three
+            return question(self._nvml, handle)
+        except self._nvml.NVMLError:  # a card may not report one of them
             return None
 
 
@@ -126,33 +131,38 @@ def rss_bytes(pids: Sequence[int]) -> int:
 class Rapl:
     """Energy of all CPU packages since the start, where /sys/class/powercap is there and readable.
 
-    The counters wrap around at ``max_energy_range_uj`` (Linux, Documentation/power/powercap).
+    Zones named ``package-…`` are counted; others are parts of them (``core``, ``dram``) or hold them (``psys``). The
+    counters wrap around at ``max_energy_range_uj`` (Linux, Documentation/power/powercap).
     """
 
     def __init__(self, root: Path = _RAPL):
-        self._last = {zone: uj for zone in root.glob("intel-rapl:[0-9]*") if (uj := self._read(zone)) is not None}
+        zones = [zone for zone in root.glob("intel-rapl:[0-9]*") if _text(zone / "name").startswith("package")]
+        known = {zone: uj for zone in zones if (uj := _microjoules(zone / "energy_uj")) is not None}
+        self._last = known if len(known) == len(zones) else {}  # a sum without one of them would be too small
         self._total_uj = 0
-
-    @staticmethod
-    def _read(zone: Path, name: str = "energy_uj") -> int | None:
-        # intel-rapl:0:0 are parts of package 0
-        if zone.name.count(":") > 1:
-            return None
-        try:
-            return int((zone / name).read_text())
-        except (OSError, ValueError):
-            return None
 
     def joules(self) -> float | None:
         """None where there is no counter that may be read."""
         for zone, last in self._last.items():
-            value = self._read(zone)
+            value = _microjoules(zone / "energy_uj")
             if value is None:
                 return None
-            span = (self._read(zone, "max_energy_range_uj") or 0) if value < last else 0
+            span = (_microjoules(zone / "max_energy_range_uj") or 0) if value < last else 0
             self._total_uj += value - last + span
             self._last[zone] = value
         return self._total_uj / 1e6 if self._last else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _microjoules(path: Path) -> int | None:
+    text = _text(path).strip()
+    return int(text) if text.isdigit() else None
 
 
 class NodeSampler:

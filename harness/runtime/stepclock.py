@@ -103,8 +103,8 @@ class StepClock:
         consumed = batch.samples if batch.consumed is None else batch.consumed
         compute_s = end - copied - outcome.exchange_s
         origin = self._writer.origin_s
-        row = (begin - origin, end - origin, fetched - begin, copied - fetched, compute_s, outcome.exchange_s)
-        self._writer.step(number, (*row, fresh, consumed, occupancy), outcome.loss)
+        times = (begin - origin, end - origin, fetched - begin, copied - fetched, compute_s, outcome.exchange_s)
+        self._writer.step(number, (*times, fresh, consumed, occupancy), outcome.loss)
         self._watch_loss(number, outcome.loss)
         return batch
 

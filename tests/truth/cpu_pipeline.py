@@ -2,8 +2,9 @@
 
     python cpu_pipeline.py POINT.JSON WORKERS BATCHES SAMPLES COST_S
 
-Each sample costs COST_S seconds of CPU time. Prints what the loader could use: CPUs allowed, CPUs that its workers ran
-on, cores used on the mean, and CPU seconds per sample as the harness counts them.
+Each sample costs COST_S seconds of CPU time; steps take no time, so that the loader alone sets the pace. The steps are
+recorded as a run's are. Prints what the loader could use: CPUs allowed, CPUs that its workers ran on, cores used on the
+mean, cores that others used of those allowed, and CPU seconds per sample as the harness counts them.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import multiprocessing as processes
 import os
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.runtime import storage
+from harness.runtime.interfaces import Batch, ModelFacts, StepOutcome
 from harness.runtime.main import begin, read_spec
+from harness.runtime.stepclock import StepClock
 
 
 def burn(seconds: float) -> None:
@@ -33,6 +37,17 @@ def current_cpu() -> int:
     return int(text[text.rindex(")") + 2 :].split()[36])
 
 
+def busy_s(cpus: Sequence[int]) -> float:
+    """Seconds that the CPUs have worked for anybody, or were taken away: all of /proc/stat but idle and iowait."""
+    total = 0
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *fields = line.split()
+        if name[:3] == "cpu" and name[3:].isdigit() and int(name[3:]) in cpus:
+            user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields[:8])
+            total += user + nice + system + irq + softirq + steal
+    return total / os.sysconf("SC_CLK_TCK")
+
+
 def work(queue: Any, samples: int, cost_s: float) -> None:
     while True:
         seen = set()
@@ -42,29 +57,72 @@ def work(queue: Any, samples: int, cost_s: float) -> None:
         queue.put(seen)
 
 
+class Loader:
+    """Worker processes that never rest, and the queue between them and the training thread."""
+
+    def __init__(self, workers: int, samples: int, cost_s: float):
+        context = processes.get_context("fork")
+        self._queue, self._samples = context.Queue(1), samples
+        self._members = [context.Process(target=work, args=(self._queue, samples, cost_s)) for _ in range(workers)]
+        for member in self._members:
+            member.daemon = True
+            member.start()
+        self.pids = [member.pid or 0 for member in self._members]
+        self.seen: set[int] = set()
+        for _ in range(workers):
+            self._queue.get()
+
+    def batches(self) -> Iterator[Batch]:
+        while True:
+            self.seen |= self._queue.get()
+            yield Batch(None, self._samples)
+
+    def occupancy(self) -> int | None:
+        return None
+
+    def worker_cpus(self) -> list[int] | None:
+        return sorted(os.sched_getaffinity(self.pids[0]))
+
+    def close(self) -> None:
+        for member in self._members:
+            member.terminate()
+
+
+class Nothing:
+    """A step that takes no time."""
+
+    def facts(self) -> ModelFacts:
+        return ModelFacts("nothing", 0, 0)
+
+    def to_device(self, batch: Batch) -> Batch:
+        return batch
+
+    def step(self, batch: Batch) -> StepOutcome:
+        return StepOutcome(0.0)
+
+    def digest(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        return None
+
+
 def main(point: Path, workers: int, batches: int, samples: int, cost_s: float) -> None:
     run = begin(read_spec(point), point.parent)
     run.settle_cpus()
-    context = processes.get_context("fork")
-    queue = context.Queue(1)
-    members = [context.Process(target=work, args=(queue, samples, cost_s), daemon=True) for _ in range(workers)]
-    for member in members:
-        member.start()
-    pids = [member.pid or 0 for member in members]
-    seen: set[int] = set()
-    for _ in range(workers):
-        queue.get()
-    begin_s, cpu_s = time.monotonic(), storage.io_counters(pids)["cpu_s"]
-    for _ in range(batches):
-        seen |= queue.get()
-    elapsed_s, used_s = time.monotonic() - begin_s, storage.io_counters(pids)["cpu_s"] - cpu_s
-    for member in members:
-        member.terminate()
+    loader = Loader(workers, samples, cost_s)
+    steps = StepClock(Nothing(), loader, run.clock, run.writer)
+    begin_s, cpu_s, all_s = time.monotonic(), storage.io_counters(loader.pids)["cpu_s"], busy_s(run.cpus)
+    steps.run(batches, 1)
+    elapsed_s = time.monotonic() - begin_s
+    used_s, all_s = storage.io_counters(loader.pids)["cpu_s"] - cpu_s, busy_s(run.cpus) - all_s
+    told: dict[str, Any] = {"rank": run.ranks.rank, "allowed": sorted(run.cpus), "seen": sorted(loader.seen)}
+    told |= {"worker_allowed": loader.worker_cpus(), "cores_used": used_s / elapsed_s}
+    told |= {"cores_of_others": (all_s - used_s) / elapsed_s, "cpu_s_per_sample": used_s / batches / samples}
+    loader.close()
     run.writer.end(ok=True)
     run.close()
-    told = {"rank": run.ranks.rank, "allowed": sorted(run.cpus), "seen": sorted(seen), "cores_used": used_s / elapsed_s}
-    line = json.dumps(told | {"cpu_s_per_sample": used_s / batches / samples}) + "\n"
-    os.write(1, line.encode())  # one write: lines of several ranks must not mix
+    os.write(1, (json.dumps(told) + "\n").encode())  # one write: lines of several ranks must not mix
 
 
 if __name__ == "__main__":

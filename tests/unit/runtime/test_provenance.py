@@ -43,6 +43,9 @@ def test_what_cannot_be_read_is_unknown_not_guessed(tmp_path: Path) -> None:
 def test_only_variables_that_change_a_run_are_kept_and_no_secret() -> None:
     environ = {
         "OMP_NUM_THREADS": "2",
+        "GOMP_SPINCOUNT": "0",
+        "OMP_WAIT_POLICY": "passive",
+        "KMP_BLOCKTIME": "0",
         "OMPI_MCA_btl": "self",
         "PBS_JOBID": "7.s",
         "SLURM_JOB_ID": "8",
@@ -54,7 +57,16 @@ def test_only_variables_that_change_a_run_are_kept_and_no_secret() -> None:
         "AWS_SECRET_ACCESS_KEY": "x",
     }
     kept = provenance.environment(environ)
-    assert set(kept) == {"OMP_NUM_THREADS", "PBS_JOBID", "SLURM_JOB_ID", "LOADEDMODULES", "OMPI_MCA_btl"}
+    assert set(kept) == {
+        "GOMP_SPINCOUNT",
+        "OMP_WAIT_POLICY",
+        "KMP_BLOCKTIME",
+        "OMP_NUM_THREADS",
+        "PBS_JOBID",
+        "SLURM_JOB_ID",
+        "LOADEDMODULES",
+        "OMPI_MCA_btl",
+    }
 
 
 def test_versions_and_command() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from harness.files import read_json_lines
 from harness.runtime import provenance
-from harness.runtime.samplers import Gpus, NodeSampler, Rapl, Sampler, rss_bytes
+from harness.runtime.samplers import Gpus, NodeSampler, Sampler, rss_bytes
 
 
 def test_records_have_their_fields_and_count_from_the_start(tmp_path: Path) -> None:
@@ -56,12 +56,17 @@ class FakeNvml(types.ModuleType):
             raise self.NVMLError
         return 250_500  # milliwatts
 
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: int) -> int:
+        if handle:
+            return 1_500_250  # millijoules
+        raise self.NVMLError
+
 
 def test_gpus_are_sampled_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
     assert Gpus(["0", "1"]).sample() == [
-        {"util_percent": 40, "memory_bytes": 1000, "power_w": 250.5},
-        {"util_percent": 41, "memory_bytes": 2000, "power_w": None},
+        {"util_percent": 40, "memory_bytes": 1000, "power_w": 250.5, "energy_j": None},
+        {"util_percent": 41, "memory_bytes": 2000, "power_w": None, "energy_j": 1500.25},
     ]
     facts = provenance.host_facts()
     assert (facts["gpus"], facts["gpu_model"]) == (["Example H1", "Example H1"], "Example H1")
@@ -93,20 +98,3 @@ def test_the_process_ends_with_the_rank_that_holds_its_pipe(tmp_path: Path) -> N
     records = list(read_json_lines(path))
     assert len(records) >= 1  # the last one is taken when the pipe closes
     assert records[-1]["rss_bytes"] > 0
-
-
-def test_energy_adds_up_packages_and_survives_a_wrap(tmp_path: Path) -> None:
-    def zone(name: str, energy_uj: int) -> None:
-        (tmp_path / name).mkdir(exist_ok=True)
-        (tmp_path / name / "energy_uj").write_text(f"{energy_uj}\n")
-        (tmp_path / name / "max_energy_range_uj").write_text("1000000\n")
-
-    zone("intel-rapl:0", 900_000)
-    zone("intel-rapl:1", 0)
-    zone("intel-rapl:0:0", 5)  # a part of package 0, counted there already
-    energy = Rapl(tmp_path)
-    zone("intel-rapl:0", 100_000)
-    zone("intel-rapl:1", 300_000)
-    zone("intel-rapl:0:0", 900_000)
-    assert energy.joules() == 0.5
-    assert Rapl(tmp_path / "none").joules() is None

@@ -1,0 +1,172 @@
+"""GPUs by NVML, CPU packages by RAPL, reads by NFS: from stand-ins with their real interfaces to the table of runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from evidence_support import FakeCampaign, FakeRun
+from runtime_support import clean_environment, run_point, spec_of, write_point
+
+from harness.analysis.collect import collect
+from harness.files import json_line, read_json_lines
+from harness.model.axes import Axes
+from harness.runtime import samplers, storage
+from harness.runtime.samplers import Rapl
+
+OURS = "GPU-5f1e0c2a-0000-0000-0000-000000000001"
+
+
+@pytest.fixture(scope="module")
+def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with libnvidia-ml.so.1, compiled from ``fake_nvml.c``."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler (Debian's package gcc)")
+    made = tmp_path_factory.mktemp("nvml")
+    source = Path(__file__).with_name("fake_nvml.c")
+    command = [compiler, "-shared", "-fPIC", "-o", str(made / "libnvidia-ml.so.1"), str(source)]
+    subprocess.run(command, check=True)
+    return made
+
+
+def measured_beside_gpus(root: Path, nvml: Path, **environ: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A replay of some seconds with its sampling process on a node of two GPUs: its row, and the samples."""
+    spec = spec_of(gpus_per_rank=1, batch_size=32, steps_timed=80, options={"clock": "real", "consume_s": 0.04})
+    campaign = FakeCampaign(root)
+    point_id = campaign.plan(spec.axes)
+    layout = campaign.layout.attempt(point_id, 0, 1)
+    point = write_point(layout.root, spec)
+    visible = {"LD_LIBRARY_PATH": str(nvml), "CUDA_VISIBLE_DEVICES": OURS}
+    done = run_point(point, environment=clean_environment(**visible, **environ))
+    assert done.returncode == 0, done.stderr
+    record = {"code": 0, "cause": "exit", "host": "n1", "job_id": "7", "started_unix_s": 1.0, "ended_unix_s": 9.0}
+    layout.exit.write_text(json.dumps(record))
+    campaign.save()
+    [row] = [row for row in collect(campaign.layout).to_dict("records") if row["state"] == "SUCCEEDED"]
+    [samples] = layout.root.glob("samples.*.jsonl")
+    return row, list(read_json_lines(samples))
+
+
+def test_gpus_of_the_job_alone_by_their_power(tmp_path: Path, nvml: Path) -> None:
+    row, samples = measured_beside_gpus(tmp_path, nvml)
+    ours = {"util_percent": 37, "memory_bytes": 6 << 30, "power_w": 250.5, "energy_j": None}
+    assert all(sample["gpu"] == [ours] for sample in samples)
+    assert row["gpu_model"] == "Example H1 80GB"
+    assert row["gpu_idle_share"] == pytest.approx(0.63)
+    assert row["gpu_power_w"] == pytest.approx(250.5)
+    assert row["gpu_memory_max_bytes"] == 6 << 30
+    assert row["images_per_joule"] == pytest.approx(row["images_per_s"] / 250.5)
+
+
+def test_power_by_the_energy_counter_where_there_is_one(tmp_path: Path, nvml: Path) -> None:
+    row, samples = measured_beside_gpus(tmp_path, nvml, FAKE_NVML_ENERGY="1")
+    counted = [sample["gpu"][0]["energy_j"] for sample in samples]
+    assert counted == [2000.0 + 1000.0 * n for n in range(len(samples))]
+    # 1000 J from one sample to the next, which lie about a second apart: some of them make up the steady window
+    spans = [later["t_s"] - earlier["t_s"] for earlier, later in zip(samples, samples[1:], strict=False)]
+    assert 1000 / max(spans) <= row["gpu_power_w"] <= 1000 / min(spans)
+    assert row["gpu_power_w"] != pytest.approx(250.5)
+    assert row["images_per_joule"] == pytest.approx(row["images_per_s"] / row["gpu_power_w"])
+
+
+class Powercap:
+    """/sys/class/powercap of a node with two packages; counters in microjoules that wrap at ``span_uj``."""
+
+    def __init__(self, root: Path, span_uj: int = 262_143_328_850):
+        self.root, self.span_uj = root, span_uj
+        self.energy_uj = {"intel-rapl:0": span_uj - 50_000_000, "intel-rapl:1": 1_000_000}
+        self._zone("intel-rapl", "")  # the control type itself
+        for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:1", "package-1")):
+            self._zone(zone, name)
+        for zone, name in (("intel-rapl:0:0", "core"), ("intel-rapl:1:0", "dram"), ("intel-rapl:2", "psys")):
+            self._zone(zone, name)
+            (root / zone / "energy_uj").write_text("7\n")
+        self.advance(0)
+
+    def _zone(self, zone: str, name: str) -> None:
+        (self.root / zone).mkdir(parents=True)
+        if name:
+            (self.root / zone / "name").write_text(name + "\n")
+            (self.root / zone / "max_energy_range_uj").write_text(f"{self.span_uj}\n")
+
+    def advance(self, microjoules: int) -> None:
+        """Each package has used so much more; core, dram and psys ten times that, which must not count."""
+        for zone, energy in self.energy_uj.items():
+            self.energy_uj[zone] = (energy + microjoules) % self.span_uj
+            (self.root / zone / "energy_uj").write_text(f"{self.energy_uj[zone]}\n")
+        for zone in ("intel-rapl:0:0", "intel-rapl:1:0", "intel-rapl:2"):
+            used = int((self.root / zone / "energy_uj").read_text()) + 10 * microjoules
+            (self.root / zone / "energy_uj").write_text(f"{used}\n")
+
+
+def test_packages_alone_count_and_a_counter_wraps(tmp_path: Path) -> None:
+    tree = Powercap(tmp_path)
+    energy = Rapl(tmp_path)
+    tree.advance(30_000_000)
+    assert energy.joules() == 60.0
+    tree.advance(30_000_000)  # package 0 wraps
+    assert tree.energy_uj["intel-rapl:0"] < tree.energy_uj["intel-rapl:1"]
+    assert energy.joules() == 120.0
+
+
+def test_a_package_that_may_not_be_read_leaves_no_sum(tmp_path: Path) -> None:
+    Powercap(tmp_path)
+    (tmp_path / "intel-rapl:1" / "energy_uj").unlink()
+    assert Rapl(tmp_path).joules() is None
+    assert Rapl(tmp_path / "none").joules() is None
+
+
+def test_cpu_power_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two packages of 45 W each, by the sampler's own records, a counter wrapping in the middle of the window."""
+    tree = Powercap(tmp_path / "powercap")
+    now = [0.0]
+    monkeypatch.setattr(samplers.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(samplers, "Rapl", lambda: Rapl(tree.root))
+    sampler = samplers.NodeSampler([], 0.0)
+    campaign = FakeCampaign(tmp_path / "c")
+    axes = Axes(workload="replay", framework="none", steps_timed=40)
+    layout = campaign.add(axes, FakeRun([[1.0] + [0.2] * 40]))
+    campaign.save()
+    with layout.samples("n1").open("w") as stream:
+        for second in range(1, 11):
+            now[0] = float(second)
+            tree.advance(45_000_000)
+            stream.write(json_line(sampler.sample()))
+    [row] = [row for row in collect(campaign.layout).to_dict("records") if row["state"] == "SUCCEEDED"]
+    assert row["cpu_power_w"] == pytest.approx(90.0)
+
+
+MOUNTSTATS = """device rootfs mounted on / with fstype rootfs
+device nas:/hpctmp mounted on {top} with fstype nfs4 statvers=1.1
+\topts:\trw,vers=4.1,rsize=1048576,wsize=1048576,namlen=255,hard,proto=tcp,timeo=600,retrans=2,sec=sys
+\tage:\t{age}
+\timpl_id:\tname='',domain='',date='0,0'
+\tcaps:\tcaps=0x3ffdf,wtmult=512,dtsize=1048576,bsize=0,namlen=255
+\tsec:\tflavor=1,pseudoflavor=1
+\tevents:\t52 226 0 0 18 17 259 0 0 8 0 0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0
+\tbytes:\t{asked} 0 0 0 {read} 0 {pages} 0
+\tRPC iostats version: 1.1  p/v: 100003/4 (nfs)
+\txprt:\ttcp 0 0 2 0 38 27965 27965 0 2 0 2 23 44
+"""
+
+
+def test_reads_from_an_nfs_server_in_the_table(tmp_path: Path) -> None:
+    stats = tmp_path / "mountstats"
+    events = []
+    for at, t_s, asked, read in (("begin", 0.0, 9_000, 5_000), ("end", 13.0, 90_000_000, 60_005_000)):
+        text = MOUNTSTATS.format(top=tmp_path, age=int(t_s) + 1, asked=asked, read=read, pages=read // 4096)
+        stats.write_text(text)
+        counted = storage.nfs_read_bytes(tmp_path / "mnist", stats)
+        event = {"event": "io", "t_s": t_s, "at": at, "read_bytes": 0, "rchar_bytes": 0, "cpu_s": 0.0}
+        events.append(event | {"nfs_read_bytes": counted})
+    campaign = FakeCampaign(tmp_path / "c")
+    axes = Axes(workload="replay", framework="none", steps_timed=40)
+    campaign.add(axes, FakeRun([[1.0] + [0.2] * 40], events=events))
+    campaign.save()
+    [row] = [row for row in collect(campaign.layout).to_dict("records") if row["state"] == "SUCCEEDED"]
+    assert row["server_read_bytes"] == 60_000_000
