@@ -49,10 +49,12 @@ def status(
 
     from harness.cli import status_view
     from harness.jobs.campaign import read_cluster
+    from harness.jobs.ledger import is_text_only
     from harness.jobs.site import Site
     from harness.jobs.view import Rarely
 
-    site = Site(read_cluster(layout.cluster)) if ask and layout.cluster.exists() else None
+    is_asked = ask and layout.cluster.exists()
+    site = Site(read_cluster(layout.cluster), as_text=is_text_only(layout.ledger)) if is_asked else None
     console = Console(stderr=as_json, highlight=False)
     if watch:
         rarely = Rarely(site, time.monotonic, interval) if site else None

@@ -11,10 +11,22 @@ from harness.files import Appender, read_json_lines
 from harness.model.job import JobState
 from harness.model.ledger import AttemptKey, AttemptStatus, apply, fold
 
+#: what a note may be about, so that it counts for whoever comes next: the scheduler's JSON is of no use
+TEXT_ONLY = "text_only"
+
 
 def read_statuses(path: Path) -> dict[AttemptKey, AttemptStatus]:
     """The present state of every attempt, for those who only look."""
     return fold(read_json_lines(path))
+
+
+def is_text_only(path: Path) -> bool:
+    """Whether the scheduler's JSON was found to be of no use to this campaign."""
+    return _is_text_only(read_json_lines(path))
+
+
+def _is_text_only(records: Iterable[Mapping[str, Any]]) -> bool:
+    return any(record.get("about") == TEXT_ONLY for record in records)
 
 
 class Ledger:
@@ -25,7 +37,12 @@ class Ledger:
 
     def __init__(self, path: Path, now: Callable[[], float]):
         self._now = now
-        self.statuses = read_statuses(path)
+        records = list(read_json_lines(path))
+        self.statuses = fold(records)
+        self.is_text_only = _is_text_only(records)
+        #: the highest attempt of each task, by point and repeat
+        self.last: dict[tuple[str, int], int] = {}
+        self._note_last(self.statuses)
         self._appender = Appender(path)
 
     def intent(
@@ -55,8 +72,13 @@ class Ledger:
         details = {"native_state": native_state, "exit_status": exit_status, "reason": reason}
         self._write_all([(key, "state", {"state": state.value, **details})])
 
-    def note(self, message: str) -> None:
-        self._appender.append({"record": "note", "unix_s": self._now(), "message": message})
+    def note(self, message: str, about: str = "") -> None:
+        fields = {"message": message, **({"about": about} if about else {})}
+        self._appender.append({"record": "note", "unix_s": self._now(), **fields})
+
+    def ask_as_text(self, why: str) -> None:
+        """Note that status is asked for as text from here on, by every harness that drives this campaign."""
+        self.note(f"{why}; status is asked for as text from here on", TEXT_ONLY)
 
     def _write_all(self, changes: Sequence[tuple[AttemptKey, str, Mapping[str, Any]]]) -> None:
         """Records of different attempts, made durable together; those that change nothing are left out."""
@@ -71,6 +93,11 @@ class Ledger:
         if records:
             self._appender.append(*records)
             self.statuses.update(news)
+            self._note_last(news)
+
+    def _note_last(self, keys: Iterable[AttemptKey]) -> None:
+        for point_id, repeat, attempt in keys:
+            self.last[point_id, repeat] = max(attempt, self.last.get((point_id, repeat), 0))
 
     def close(self) -> None:
         self._appender.close()

@@ -83,7 +83,8 @@ def _workshop(campaign: Campaign, cluster: Cluster, layout: CampaignLayout, proj
 
 def _driver(workshop: Workshop, ledger: Ledger, lock: CampaignLock, how: How, report: Report) -> Driver:
     campaign, cluster = workshop.campaign, workshop.cluster
-    site, pace = Site(cluster), LOCAL_PACE if cluster.scheduler == "local" else SHARED_PACE
+    site = Site(cluster, as_text=ledger.is_text_only, give_up_json=ledger.ask_as_text)
+    pace = LOCAL_PACE if cluster.scheduler == "local" else SHARED_PACE
     quota = quota_of(cluster, how, [point.placement for point in campaign.points.values()])
     return Driver(
         workshop=workshop,

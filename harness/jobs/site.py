@@ -19,12 +19,23 @@ Runner = Callable[[Sequence[str]], Answer]
 
 
 class Site:
-    """Submit, observe, find and cancel jobs. ``run`` is passed in so that tests can play the scheduler."""
+    """Submit, observe, find and cancel jobs. ``run`` is passed in so that tests can play the scheduler.
 
-    def __init__(self, cluster: Cluster, run: Runner | None = None):
+    ``as_text``: the scheduler's JSON is known to be of no use. ``give_up_json`` hears why, once, when that is found.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        run: Runner | None = None,
+        as_text: bool = False,
+        give_up_json: Callable[[str], None] = lambda _why: None,
+    ):
         self.scheduler: Scheduler = catalog.load(catalog.lookup(catalog.SCHEDULERS, cluster.scheduler, "scheduler"))
         self.is_local = cluster.scheduler == "local"
         self._run = run or (run_local if self.is_local else shell.run)
+        self._json = None if as_text else self.scheduler.JSON_STATUS
+        self._give_up_json = give_up_json
 
     def element_id(self, array_id: str, index: int) -> str:
         return self.scheduler.element_id(array_id, index)
@@ -36,11 +47,40 @@ class Site:
         return self.scheduler.parse_submit(self._run(self.scheduler.submit_argv(script, job_name)))
 
     def observe(self, job_ids: Sequence[str]) -> dict[str, Observation]:
-        """What the scheduler says of these jobs, in as few commands as it allows; jobs it was silent on are absent."""
-        if not job_ids:
-            return {}
-        answers = [self._run(argv) for argv in self.scheduler.status_argv(job_ids)]
-        return self.scheduler.parse_status(job_ids, answers)
+        """What the scheduler says of these jobs, in as few commands as it allows; jobs it was silent on are absent.
+
+        JSON first, where the scheduler has it. What it does not tell is asked as text, and if that tells more, or
+        if it was no JSON at all, text alone is asked from then on.
+        """
+        found, is_away = self._observe_json(job_ids)
+        left = [job_id for job_id in job_ids if job_id not in found]
+        if not left or is_away:
+            return found
+        answers = [self._run(argv) for argv in self.scheduler.status_argv(left)]
+        told = self.scheduler.parse_status(left, answers)
+        missed = [job_id for job_id, seen in told.items() if seen.state is not None]
+        if missed and self._json is not None:
+            self._distrust(f"JSON told nothing of {missed[0]}, and text did")
+        return found | told
+
+    def _observe_json(self, job_ids: Sequence[str]) -> tuple[dict[str, Observation], bool]:
+        """What is known from JSON, and whether the server was away."""
+        if (question := self._json) is None:
+            return {}, False
+        found: dict[str, Observation] = {}
+        for argv in question.argv(job_ids):
+            answer = question.parse(job_ids, self._run(argv))
+            found |= answer.found
+            if answer.is_away:
+                return found, True
+            if answer.broken:
+                self._distrust(answer.broken)
+                break
+        return found, False
+
+    def _distrust(self, why: str) -> None:
+        self._json = None
+        self._give_up_json(why)
 
     def jobs(self) -> list[Observation] | None:
         """This user's jobs, of this campaign or not; None when the answer may be incomplete."""

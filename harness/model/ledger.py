@@ -8,7 +8,7 @@ Every record has ``record`` (its kind), ``unix_s``, and, but for ``note``, the k
 ``submitted``  job_id
 ``refused``    message: the scheduler said no; nothing was queued
 ``state``      state, native_state, exit_status, reason: an observation that changed the state, or evidence found
-``note``       message
+``note``       message; about, where it counts for later: ``text_only``, the scheduler's JSON has proved of no use
 
 :func:`fold` turns these lines into the present state of each attempt; both the login and the analysis side use it.
 """

@@ -17,7 +17,6 @@ from harness import catalog
 from harness.errors import UserError
 from harness.jobs.schedulers.interface import Answer, ArrayRange, Scheduler
 from harness.model.cluster import Directives
-from harness.model.job import JobState
 
 LOG = "/home/u/r0a1/scheduler.log"
 NAMES = sorted(catalog.SCHEDULERS)
@@ -429,15 +428,6 @@ def in_words(seen: Any) -> str:
     state = seen.state.value if seen.state else "None"
     status = "" if seen.exit_status is None else str(seen.exit_status)
     return " ".join(filter(None, [state, seen.native_state, status, "never" if seen.never_runnable else ""]))
-
-
-def test_one_bad_record_costs_nothing_but_itself() -> None:
-    broken = (
-        '{\n"Jobs": {\n"1.s": {\n"job_state": "R",\n"Submit_arguments": "a\\q",\n},\n'
-        '"2.s": {\n"Variable_List": {\n"job_state": "F",\n"x": nan\n},\n"job_state": "Q"\n},\n"3.s": {\n"job_st'
-    )
-    found = scheduler("pbs").parse_status(["1.s", "2.s", "3.s"], [Answer(0, broken, "")])
-    assert {job_id: seen.state for job_id, seen in found.items()} == {"1.s": JobState.RUNNING, "2.s": JobState.QUEUED}
 
 
 def found_names(name: str, answer: Answer) -> dict[str, str] | None:

@@ -226,6 +226,14 @@ def test_json_that_is_none(fake_pbs: FakePbs, how: str) -> None:
     assert json.loads(fake_pbs.run("qstat", "-f", "-F", "json", job).stdout)["Jobs"]
 
 
+def test_json_that_leaves_jobs_out(fake_pbs: FakePbs) -> None:
+    jobs = [fake_pbs.qsub("true", "-h") for _ in range(3)]
+    fake_pbs.inject("broken_json", "qstat", how="first_only")
+    told = fake_pbs.run("qstat", "-x", "-f", "-F", "json", *jobs)
+    assert (told.returncode, list(json.loads(told.stdout)["Jobs"])) == (0, jobs[:1])
+    assert list(json.loads(fake_pbs.run("qstat", "-f", "-F", "json", *jobs).stdout)["Jobs"]) == jobs
+
+
 def test_history_off(fake_pbs: FakePbs) -> None:
     job = fake_pbs.qsub("true")
     fake_pbs.wait(job)

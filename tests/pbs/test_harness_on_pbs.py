@@ -14,6 +14,8 @@ from sites.clusters import cluster
 from sites.pbs.site import FakePbs
 from sites.projects import Project, project, replay
 
+from harness.files import read_json_lines
+
 pytestmark = [
     pytest.mark.mpi,
     pytest.mark.timeout(120),
@@ -187,6 +189,33 @@ def test_a_forgotten_job_without_evidence_is_lost_and_not_succeeded(fake_pbs: Fa
     done = work.harness("run", "--no-report")
     assert done.returncode == 0, output_of(done)
     assert sum(work.measured().values()) == 1
+
+
+@pytest.mark.parametrize("how", ["first_only", "backslash", "nan", "cut"])
+def test_a_server_whose_json_is_broken_is_asked_as_text(fake_pbs: FakePbs, make: Make, how: str) -> None:
+    work = make(replay(3.0, matrix={"workers": [1, 2, 3]}))
+    fake_pbs.inject("broken_json", "qstat", how=how, times=1000)
+    assert work.harness("submit").returncode == 0
+    victim = work.job_ids()[1]
+    fake_pbs.wait(victim, "R")
+    fake_pbs.run("qdel", victim, check=True)
+    assert work.harness("wait").returncode == 1
+    assert work.states() == ["CANCELLED", "SUCCEEDED", "SUCCEEDED"]
+    notes = [record for record in read_json_lines(work.layout.ledger) if record.get("about") == "text_only"]
+    assert len(notes) == 1, "found out once, and remembered by those who came after"
+    done = work.harness("run", "--no-report", "--mode", "single")
+    assert done.returncode == 0, output_of(done)
+    assert sorted(work.measured().values()) == [1, 1, 1]
+    notes = [record for record in read_json_lines(work.layout.ledger) if record.get("about") == "text_only"]
+    assert len(notes) == 1
+
+
+def test_a_server_whose_json_is_whole_is_asked_in_nothing_else(fake_pbs: FakePbs, make: Make) -> None:
+    work = make(replay(2.0))
+    assert work.harness("run", "--no-report").returncode == 0
+    assert not [record for record in read_json_lines(work.layout.ledger) if record.get("about") == "text_only"]
+    forms = ["json" in argv for argv in fake_pbs.commands("qstat") if "-x" in argv]
+    assert forms and all(forms)
 
 
 # exactly once

@@ -56,21 +56,42 @@ def test_refused_submissions(name: str) -> None:
     assert submitted.retryable is (name in RETRYABLE)
 
 
+def read(ids: list[str], name: str) -> dict[str, str]:
+    """What the answer tells of these jobs; in JSON, only those that it has a record of."""
+    if "json" not in transcripts()[name]["argv"]:
+        return {job_id: in_words(seen) for job_id, seen in pbs.parse_status(ids, [answer_of(name)]).items()}
+    assert pbs.JSON_STATUS is not None
+    answer = pbs.JSON_STATUS.parse(ids, answer_of(name))
+    assert not answer.broken
+    assert answer.is_away is ("cannot connect" in answer_of(name).stderr)
+    return {job_id: in_words(seen) for job_id, seen in answer.found.items()}
+
+
+def expected_of(name: str) -> dict[str, str]:
+    without_record = ("unknown", "finished") if "json" in transcripts()[name]["argv"] else ()
+    return {job_id: state for job_id, state in EXPECTED["status"][name].items() if state not in without_record}
+
+
 @pytest.mark.parametrize("name", EXPECTED["status"])
 def test_status(name: str) -> None:
-    expected = EXPECTED["status"][name]
+    expected = expected_of(name)
     ids = expected or [word for word in transcripts()[name]["argv"][1:] if re.match(r"\d", word)] or ["1.pbshost"]
-    found = pbs.parse_status(list(ids), [answer_of(name)])
-    assert {job_id: in_words(observation) for job_id, observation in found.items()} == expected
+    assert read(list(ids), name) == expected
 
 
-@pytest.mark.parametrize("name", [name for name, jobs in EXPECTED["status"].items() if len(jobs) == 1])
+@pytest.mark.parametrize("name", EXPECTED["broken"])
+def test_json_that_is_none_is_refused_with_its_reason(name: str) -> None:
+    assert pbs.JSON_STATUS is not None
+    answer = pbs.JSON_STATUS.parse(EXPECTED["broken"][name]["jobs"], answer_of(name))
+    assert answer.found == {}
+    assert EXPECTED["broken"][name]["why"] in answer.broken
+
+
+@pytest.mark.parametrize("name", [name for name in EXPECTED["status"] if len(expected_of(name)) == 1])
 def test_ids_without_the_server_name_find_the_same_job(name: str) -> None:
-    ((job_id, state),) = EXPECTED["status"][name].items()
+    ((job_id, state),) = expected_of(name).items()
     bare = job_id.partition(".")[0]
-    found = pbs.parse_status([bare], [answer_of(name)])
-    assert in_words(found[bare]) == state
-    assert found[bare].job_id == bare
+    assert read([bare], name) == {bare: state}
 
 
 @pytest.mark.parametrize("name", EXPECTED["other"])

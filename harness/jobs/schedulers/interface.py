@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -41,6 +41,27 @@ class ArrayRange:
     throttle: int | None = None
 
 
+@dataclass(frozen=True)
+class JsonAnswer:
+    """What an answer in JSON told for certain; what it left out is asked as text.
+
+    is_away: the server was not reached, so nothing else need be asked now. ``broken``: why no such answer is to be
+    trusted from here on.
+    """
+
+    found: Mapping[str, Observation]
+    is_away: bool = False
+    broken: str = ""
+
+
+@dataclass(frozen=True)
+class JsonStatus:
+    """Status asked for in JSON: the argument vectors for some jobs, and what one answer tells of them."""
+
+    argv: Callable[[Sequence[str]], list[list[str]]]
+    parse: Callable[[Sequence[str], Answer], JsonAnswer]
+
+
 class Scheduler(Protocol):
     """Implemented by one module each, as module-level functions of these names."""
 
@@ -50,6 +71,8 @@ class Scheduler(Protocol):
     JOB_ID_VARIABLE: str
     #: shell variable that holds the array index inside the job; empty where there are no arrays
     ARRAY_INDEX_VARIABLE: str
+    #: asked before ``status_argv``; None where the scheduler has no JSON worth asking for
+    JSON_STATUS: JsonStatus | None
 
     def directives(
         self, cluster: Cluster, placement: Placement, job_name: str, output: str, array: ArrayRange | None = None

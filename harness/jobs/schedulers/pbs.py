@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.errors import UserError
-from harness.jobs.schedulers import pbs_family
-from harness.jobs.schedulers.interface import Answer, ArrayRange
+from harness.jobs.schedulers import pbs_family, pbs_json
+from harness.jobs.schedulers.interface import Answer, ArrayRange, JsonAnswer, JsonStatus
 from harness.jobs.schedulers.pbs_family import Record
 from harness.jobs.schedulers.words import log_path, mebibytes, plain, whole_line
 from harness.model.cluster import Cluster
@@ -114,6 +114,13 @@ def status_argv(job_ids: Sequence[str]) -> list[list[str]]:
 
 def parse_status(job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str, Observation]:
     return pbs_family.parse_status(job_ids, answers, observe)
+
+
+def _parse_json(job_ids: Sequence[str], answer: Answer) -> JsonAnswer:
+    return pbs_json.parse(job_ids, answer, observe)
+
+
+JSON_STATUS: JsonStatus | None = JsonStatus(pbs_json.argv, _parse_json)
 
 
 def parse_find(answer: Answer) -> list[Observation] | None:

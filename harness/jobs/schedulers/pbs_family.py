@@ -1,13 +1,10 @@
 """What PBS Pro, OpenPBS and Torque have in common: commands, records of ``qstat -f``, messages and return codes.
 
-``qstat -F json`` writes text that is no JSON when a job's environment or arguments hold a backslash, ``nan``, a
-number-like word or bytes that are no UTF-8, and some versions print only the first of several jobs. So the harness
-asks for plain ``qstat -f``; JSON is understood too, record by record, so that a bad one costs nothing but itself.
+Plain text is what they all understand, and it has none of the faults of ``-F json`` (:mod:`.pbs_json`).
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -16,13 +13,13 @@ from harness.model.job import JobState, Observation
 
 #: attributes of one job by their ``qstat -f`` names, such as ``Resource_List.walltime``
 Record = Mapping[str, str]
+#: a dialect's reading of one record; None where its state is no letter that the dialect has
+Observe = Callable[[str, Record], Observation | None]
 
 _JOB_ID = r"\d+(?:\[\d*\])?(?:\.[\w.-]+)?"
 _SUBMITTED = re.compile(r"\d+(?:\[\])?\.[\w.-]+")
 _TEXT_RECORD = re.compile(rf"^Job Id: ({_JOB_ID})\s*$", re.MULTILINE)
 _TEXT_ATTRIBUTE = re.compile(r"^ {4}([\w.]+) = (.*)$")
-_JSON_RECORD = re.compile(rf'^\s*"({_JOB_ID})":\s*\{{', re.MULTILINE)
-_JSON_ATTRIBUTE = re.compile(r'"(\w+)":\s*(?:"((?:[^"\\]|\\.)*)"|(-?\d+)\b)')
 _UNKNOWN = re.compile(rf"Unknown Job Id (?:Error )?({_JOB_ID})", re.IGNORECASE)
 _INDEX = re.compile(r"\[\d*\]")
 _FINISHED = re.compile(rf"({_JOB_ID}) Job has finished")
@@ -84,9 +81,7 @@ def parse_submit(answer: Answer) -> Submitted:
     return Submitted("refused", message=message or f"qsub returned {code}", retryable=code in _RETRYABLE)
 
 
-def parse_status(
-    job_ids: Sequence[str], answers: Sequence[Answer], observe: Callable[[str, Record], Observation | None]
-) -> dict[str, Observation]:
+def parse_status(job_ids: Sequence[str], answers: Sequence[Answer], observe: Observe) -> dict[str, Observation]:
     """One observation for each of ``job_ids`` that an answer has a record of, or says it does not know.
 
     A record beats the word that a job is unknown or finished: which of them comes depends on the server's history.
@@ -94,13 +89,20 @@ def parse_status(
     found: dict[str, Observation] = {}
     for answer in answers:
         for job_id, native in _without_record(answer.stderr):
-            found.setdefault(_key(job_id), Observation(job_id=job_id, state=None, native_state=native))
+            found.setdefault(short_id(job_id), Observation(job_id=job_id, state=None, native_state=native))
     for answer in answers:
         for job_id, record in records(answer.stdout):
             observation = observe(job_id, record)
-            if observation is not None and _is_news(found.get(_key(job_id)), observation):
-                found[_key(job_id)] = observation
-    asked = {job_id: _of_element(found.get(_key(job_id)), found.get(_key(array_id(job_id)))) for job_id in job_ids}
+            if observation is not None and _is_news(found.get(short_id(job_id)), observation):
+                found[short_id(job_id)] = observation
+    return told(job_ids, found)
+
+
+def told(job_ids: Sequence[str], found: Mapping[str, Observation]) -> dict[str, Observation]:
+    """What is known of ``job_ids`` from observations by their :func:`short_id`."""
+    asked = {
+        job_id: _of_element(found.get(short_id(job_id)), found.get(short_id(array_id(job_id)))) for job_id in job_ids
+    }
     return {job_id: seen.model_copy(update={"job_id": job_id}) for job_id, seen in asked.items() if seen is not None}
 
 
@@ -129,7 +131,7 @@ def _without_record(stderr: str) -> Iterator[tuple[str, str]]:
         yield match[1], "finished"
 
 
-def _key(job_id: str) -> str:
+def short_id(job_id: str) -> str:
     """The number with its brackets: commands print ids with the server's name, people write them without."""
     return job_id.partition(".")[0]
 
@@ -143,16 +145,16 @@ def find_argv(user: str) -> list[str]:
     return ["sh", "-c", script, "sh", user]
 
 
-def parse_find(answer: Answer, observe: Callable[[str, Record], Observation | None]) -> list[Observation] | None:
+def parse_find(answer: Answer, observe: Observe) -> list[Observation] | None:
     """None unless every id of the list has a record or is said to have gone meanwhile."""
     if answer.returncode != 0 and answer.returncode not in _SOME_GONE:
         return None
     first, _, rest = answer.stdout.partition("\n")
     if not first.startswith("ids"):
         return None
-    seen = {_key(job_id): observe(job_id, record) for job_id, record in records(rest)}
-    gone = {_key(job_id) for job_id, _ in _without_record(answer.stderr)}
-    expected = {_key(job_id) for job_id in first.split()[1:]}
+    seen = {short_id(job_id): observe(job_id, record) for job_id, record in records(rest)}
+    gone = {short_id(job_id) for job_id, _ in _without_record(answer.stderr)}
+    expected = {short_id(job_id) for job_id in first.split()[1:]}
     observations = [seen[key] for key in sorted(expected & seen.keys())]
     if expected - seen.keys() - gone or None in observations:
         return None
@@ -165,35 +167,12 @@ def elements(record: Record) -> int:
     return max(1, sum(int(number) for name, number in counts.items() if name != "Expired"))
 
 
-def records(stdout: str) -> Iterator[tuple[str, Record]]:
-    """The jobs in an answer of ``qstat -f``, as plain text or as (nearly) JSON; the first of two equal names counts."""
-    if not stdout.lstrip().startswith("{"):
-        yield from _split(stdout, _TEXT_RECORD, _text_attributes)
-        return
-    try:
-        jobs = json.loads(stdout, strict=False).get("Jobs", {})
-        yield from [(job_id, _flat(attributes)) for job_id, attributes in jobs.items()]
-    except (ValueError, AttributeError):
-        yield from _split(stdout, _JSON_RECORD, _json_attributes)
-
-
-def _flat(attributes: Mapping[str, object]) -> dict[str, str]:
-    record: dict[str, str] = {}
-    for name, value in attributes.items():
-        if isinstance(value, Mapping):
-            record |= {f"{name}.{inner}": str(word) for inner, word in value.items()}
-        else:
-            record[name] = str(value)
-    return record
-
-
-def _split(
-    text: str, start: re.Pattern[str], read: Callable[[str], dict[str, str]]
-) -> Iterator[tuple[str, dict[str, str]]]:
-    starts = list(start.finditer(text))
+def records(text: str) -> Iterator[tuple[str, Record]]:
+    """The jobs in an answer of ``qstat -f``."""
+    starts = list(_TEXT_RECORD.finditer(text))
     for number, match in enumerate(starts):
         end = starts[number + 1].start() if number + 1 < len(starts) else len(text)
-        if record := read(text[match.end() : end]):
+        if record := _text_attributes(text[match.end() : end]):
             yield match[1], record
 
 
@@ -203,21 +182,4 @@ def _text_attributes(block: str) -> dict[str, str]:
     for line in block.replace("\n\t", "").split("\n"):
         if match := _TEXT_ATTRIBUTE.match(line):
             record.setdefault(match[1], match[2])
-    return record
-
-
-def _json_attributes(block: str) -> dict[str, str]:
-    """As :func:`_flat`, of text that is no JSON, line by line.
-
-    The user's own variables are left out: they are what breaks JSON, and one may be called ``job_state``.
-    """
-    record: dict[str, str] = {}
-    outer = ""
-    for line in block.split("\n"):
-        if opened := re.match(r'\s*"(\w+)":\s*\{', line):
-            outer = opened[1] + "."
-        elif re.match(r"\s*\}", line):
-            outer = ""
-        elif outer != "Variable_List." and (match := _JSON_ATTRIBUTE.match(line.strip())):
-            record.setdefault(outer + match[1], match[3] if match[2] is None else match[2])
     return record

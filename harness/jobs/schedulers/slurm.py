@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from harness.jobs.schedulers.interface import Answer, ArrayRange, Submitted
+from harness.jobs.schedulers.interface import Answer, ArrayRange, JsonStatus, Submitted
 from harness.jobs.schedulers.words import log_path, mebibytes, plain, whole_line
 from harness.model.cluster import Cluster
 from harness.model.job import JobState, Observation, Placement
@@ -15,6 +15,8 @@ from harness.units import format_duration
 PREFIX = "#SBATCH"
 JOB_ID_VARIABLE = "SLURM_JOB_ID"
 ARRAY_INDEX_VARIABLE = "SLURM_ARRAY_TASK_ID"
+#: its JSON changes its shape between versions
+JSON_STATUS: JsonStatus | None = None
 
 IDS_PER_CALL = 200
 

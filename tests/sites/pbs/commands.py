@@ -215,12 +215,15 @@ def _formatted(server: Server, found: Mapping[str, answers.Attributes], given: M
     if given.get("F") != "json":
         return answers.as_text(found)
     if fault := server.fault("broken_json", "qstat"):
-        return _broken(answers.as_json(found, "new"), fault["how"])
+        return _broken(found, fault["how"])
     return answers.as_json(found, server.settings.json_style)
 
 
-def _broken(text: str, how: str) -> str:
-    """Ways in which real servers' JSON was seen broken, and one cut short."""
+def _broken(found: Mapping[str, answers.Attributes], how: str) -> str:
+    """Ways in which real servers' JSON was seen broken or incomplete, and one cut short."""
+    text = answers.as_json(dict(list(found.items())[:1]) if how == "first_only" else found, "new")
+    if how == "first_only":
+        return text
     if how == "cut":
         return text[: len(text) * 2 // 3]
     replacement = {"backslash": '"DOM\\user"', "nan": "nan", "dot": "1.", "raw_byte": '"\udcff"'}[how]

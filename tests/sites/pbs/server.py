@@ -71,6 +71,8 @@ class Server:
         command = request["command"]
         if command == "control":
             return self._control(request)
+        with (self.base / "commands.jsonl").open("a") as stream:
+            stream.write(json.dumps([command, *request["argv"]]) + "\n")
         if self.settings.down or self.fault("down", command):
             return server_down(command, answers.as_json({}) if "-F" in request["argv"] else "")
         if hang := self.fault("hang_before", command):

@@ -122,8 +122,8 @@ class FakePbs:
         """Let the next ``times`` uses of ``command`` (any where empty) meet a fault.
 
         down; hang_before, hang_after (seconds: before it takes effect, or after it did); client_killed (after it took
-        effect); late (qsub, seconds: queued so much later, even if the caller is gone); broken_json (qstat, how: cut,
-        backslash, nan, dot, raw_byte).
+        effect); late (qsub, seconds: queued so much later, even if the caller is gone); broken_json (qstat, how:
+        first_only, cut, backslash, nan, dot, raw_byte).
         """
         fault = {"kind": kind, "times": times, **facts}
         self.control("inject", {**fault, "command": command} if command else fault)
@@ -153,6 +153,12 @@ class FakePbs:
         reached = processes.wait_until(lambda: self.unit(unit_id)["state"] in states, timeout_s)
         assert reached, f"{unit_id} is not {states}: {self.unit(unit_id)}\n{self.log()}"
         return self.unit(unit_id)
+
+    def commands(self, name: str) -> list[list[str]]:
+        """The arguments of each call of this command, in order."""
+        path = self.base / "commands.jsonl"
+        calls = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [call[1:] for call in calls if call[0] == name]
 
     def audit(self) -> list[dict[str, Any]]:
         """What happened, in order: queued, started, ended, deleted."""
