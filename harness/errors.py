@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -53,3 +55,26 @@ def nearest(word: str, choices: Sequence[str]) -> str:
     close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}valid: {', '.join(choices)}"
+
+
+#: errno → what to do next
+_REMEDIES = {
+    errno.ENOSPC: "make room there, then give the same command again: what was done is kept",
+    errno.EDQUOT: "make room in your quota, then give the same command again: what was done is kept",
+    errno.EACCES: "change its permissions, or name another place",
+    errno.EPERM: "change its permissions, or name another place",
+    errno.EROFS: "name a place that can be written",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EIO: "the file system has failed; try again later, or name another place",
+    errno.ESTALE: "the file system has changed beneath; give the same command again",
+    errno.EMFILE: "raise the limit of open files: ulimit -n",
+}
+
+
+def of_the_system(error: OSError, path: object = None) -> str:
+    """What the operating system refused, of which file (``path`` where it does not say), and what to do next."""
+    what = error.strerror or str(error) or type(error).__name__
+    named = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else path
+    where = f"{named}: " if named is not None else ""
+    remedy = _REMEDIES.get(error.errno or 0)
+    return f"{where}{what}" + (f"; {remedy}" if remedy else "")

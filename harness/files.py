@@ -11,26 +11,55 @@ import os
 import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 
 def write_atomically(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Replace ``path`` by ``content``: a reader sees the old file or the new one, never half of either."""
     data = content.encode() if isinstance(content, str) else content
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.")
+    with naming(path):
+        # 40 characters are at most 160 bytes: a name may have 255
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(temporary).chmod(mode)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        sync_directory(path.parent)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Failures of the system inside the block name ``path``: those of a write name no file by themselves."""
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
         raise
-    sync_directory(path.parent)
+
+
+def write_whole(stream: IO[bytes], data: bytes) -> None:
+    """Write all of ``data`` to an unbuffered stream at its end, or, when that fails, nothing of it.
+
+    Where a disk fills up, one raw write takes a part and calls that a success; only the next one fails. What is left
+    of a half line would spoil the line after it.
+    """
+    end, rest = stream.seek(0, os.SEEK_END), memoryview(data)
+    try:
+        while rest:
+            rest = rest[stream.write(rest) :]
+    except OSError:
+        with suppress(OSError):
+            stream.truncate(end)
+        raise
 
 
 def sync_directory(path: Path) -> None:
@@ -48,7 +77,7 @@ def json_line(record: Any) -> str:
 
 
 _SEAL = b',"crc":"'
-_SEAL_LENGTH = len(_SEAL) + 8 + len(b'"}')
+SEAL_LENGTH = len(_SEAL) + 8 + len(b'"}')
 
 
 def sealed_line(record: Any) -> str:
@@ -70,7 +99,7 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     if not isinstance(record, dict):
         return None
     seal = record.pop("crc", None)
-    if seal is not None and seal != f"{zlib.crc32(line[:-_SEAL_LENGTH]):08x}":
+    if seal is not None and seal != f"{zlib.crc32(line[:-SEAL_LENGTH]):08x}":
         return None
     return record
 
@@ -83,6 +112,7 @@ class Appender:
 
     def __init__(self, path: Path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
         is_new = not path.exists()
         self._stream = path.open("ab+", buffering=0)
         if is_new:
@@ -91,12 +121,13 @@ class Appender:
         if size:
             self._stream.seek(size - 1)
             if self._stream.read(1) != b"\n":
-                self._stream.write(b"\n")
+                write_whole(self._stream, b"\n")
 
     def append(self, *records: Any) -> None:
         """Write ``records`` as one write call and wait until they are on disk."""
-        self._stream.write("".join(json_line(r) for r in records).encode())
-        os.fsync(self._stream.fileno())
+        with naming(self._path):
+            write_whole(self._stream, "".join(json_line(r) for r in records).encode())
+            os.fsync(self._stream.fileno())
 
     def close(self) -> None:
         self._stream.close()

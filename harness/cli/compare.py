@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.campaign_choice import chosen, results_option
-from harness.errors import UserError
+from harness.errors import UserError, of_the_system
 
 if TYPE_CHECKING:
     from harness.analysis.compare import Comparison, Side
@@ -139,7 +139,7 @@ def _save(path: Path, side: Side, metric: str, named: dict[str, str]) -> None:
     try:
         write_atomically(path, references.to_json(stored))
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
+        raise UserError(of_the_system(error, path)) from None
     click.echo(f"{len(stored.points)} of {len(side.results)} points → {path}", err=True)
 
 

@@ -92,6 +92,7 @@ def main() -> None:
     try:
         # without standalone mode click hands the code of ctx.exit(code) back instead of exiting with it
         code = cli(standalone_mode=False)
+        sys.stdout.flush()  # what cannot be written, to a full disk or a closed pipe, is told here and not at the exit
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         error.show()
@@ -106,9 +107,16 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(141)
     except Exception as error:
-        from harness.errors import HarnessError
+        sys.exit(_said(error))
 
-        if not isinstance(error, HarnessError):
-            raise
-        click.echo(f"harness: {error}", err=True)
-        sys.exit(error.exit_code)
+
+def _said(error: Exception) -> int:
+    """The exit code of a failure that one message explains; any other is a mistake of ours and is raised again."""
+    from harness.errors import HarnessError, UserError, of_the_system
+
+    if isinstance(error, OSError):
+        error = UserError(of_the_system(error))
+    if not isinstance(error, HarnessError):
+        raise error
+    click.echo(f"harness: {error}", err=True)
+    return error.exit_code

@@ -14,7 +14,7 @@ from harness.datasets import lifecycle, published
 from harness.datasets.download import Progress, download
 from harness.datasets.manifest import MANIFEST, PARTIAL, Manifest, Request, file_facts, missing, read_manifest
 from harness.datasets.parts import Produced
-from harness.errors import UserError
+from harness.errors import UserError, of_the_system
 from harness.model.download import Download
 
 _UNPACKING = ".harness-unpacking"
@@ -59,7 +59,7 @@ def fetch(
             archive.unlink()
         return manifest
     except OSError as error:
-        raise UserError(f"{error.filename or path}: cannot write the data set: {error.strerror}") from None
+        raise UserError(f"the data set cannot be written: {of_the_system(error, path)}") from None
 
 
 def _unpack(archive: Path, path: Path) -> None:

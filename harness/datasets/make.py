@@ -14,7 +14,7 @@ from harness.datasets.manifest import MANIFEST, Manifest, Request
 from harness.datasets.parts import Progress, run_parts
 from harness.datasets.published import COUNTS
 from harness.datasets.trees import TreeMaker, cut
-from harness.errors import UserError, nearest
+from harness.errors import UserError, nearest, of_the_system
 from harness.units import format_bytes
 
 LAYOUTS = ("python", "binary")
@@ -70,7 +70,7 @@ def make(
         files = _write(path, request, *splits)
         return lifecycle.finish(path, request, files, library_versions())
     except OSError as error:
-        raise UserError(f"{error.filename or path}: cannot write the data set: {error.strerror}") from None
+        raise UserError(f"the data set cannot be written: {of_the_system(error, path)}") from None
 
 
 def _make_tree(path: Path, request: Request, workers: int, progress: Progress) -> Manifest:

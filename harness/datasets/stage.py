@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.datasets.manifest import LISTING, MANIFEST, PARTIAL, read_listing, read_manifest
 from harness.datasets.parts import JOURNAL, Produced, Progress
-from harness.errors import UserError
+from harness.errors import UserError, of_the_system
 from harness.units import format_bytes
 
 _BLOCK_BYTES = 1 << 20
@@ -58,7 +58,7 @@ def stage(source: Path, target: Path, streams: int = 8, progress: Progress = lam
         if (source / MANIFEST).exists():
             _copy(source, target, Produced(MANIFEST, (source / MANIFEST).stat().st_size, _UNKNOWN))
     except OSError as error:
-        raise UserError(f"{error.filename or target}: cannot be staged: {error.strerror}") from None
+        raise UserError(f"the set cannot be staged: {of_the_system(error, target)}") from None
     verified = bool(files) and all(file.md5 for file in files)
     return Staged(str(source), str(target), len(files), total_bytes, time.monotonic() - started_s, verified)
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError
+from harness.errors import UserError, of_the_system
 from harness.jobs.keeper import has_members, is_supervised, keep, stop_unsupervised
 from harness.jobs.local_cpus import available_memory_bytes
 from harness.jobs.local_registry import PREFIX, REFUSED, JobDirectory, Registry, Request, State, host_of
@@ -65,24 +65,33 @@ def submit(registry: Registry, script: str, name: str) -> str:
     """Queue a script; returns the job's id once a keeper has taken the job over."""
     path = os.path.abspath(script)  # noqa: PTH100  symbolic links stay as the caller wrote them
     try:
-        text = Path(path).read_text()
+        text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"{script}: {error.strerror}") from None
     request = parse_request(text, path, name)
     refuse_impossible(request)
-    registry.prune(time.time())
-    job = registry.new()
-    job.write_request(request)
-    with job.log.open("ab") as log:
-        keeper = subprocess.Popen(
-            [sys.executable, "-m", "harness.jobs.engine", "keep", job.id],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    job, keeper = _begin(registry, request)
     _await_first_word(job, keeper)
     return job.id
+
+
+def _begin(registry: Registry, request: Request) -> tuple[JobDirectory, subprocess.Popen[bytes]]:
+    """The job written down, and its keeper started, or nothing begun at all."""
+    try:
+        registry.prune(time.time())
+        job = registry.new()
+        job.write_request(request)
+        with job.log.open("ab") as log:
+            keeper = subprocess.Popen(
+                [sys.executable, "-m", "harness.jobs.engine", "keep", job.id],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise UserError(f"the local engine keeps its jobs in {registry.root}: {of_the_system(error)}") from None
+    return job, keeper
 
 
 def _await_first_word(job: JobDirectory, keeper: subprocess.Popen[bytes]) -> None:
@@ -157,6 +166,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(error, file=sys.stderr)
         return REFUSED
+    except OSError as error:  # a disk that fills up: whether the job was queued is for the caller to find out
+        print(of_the_system(error), file=sys.stderr)
+        return 1
     return 0
 
 

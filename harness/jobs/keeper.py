@@ -6,10 +6,13 @@ ends everything that the job started. If the keeper itself is killed the job goe
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from harness.jobs.local_cpus import Share, take_share
@@ -19,6 +22,9 @@ from harness.jobs.process import Identity, end, identify, is_alive, members
 #: seconds between TERM and KILL: mpirun needs some to end its ranks, and the ranks to write what they measured
 GRACE_S = 15.0
 WAIT_S = 0.1
+#: a disk that is full may have room again
+TRY_AGAIN_S = 2.0
+KEEP_TRYING_S = 3600.0
 
 
 def keep(registry: Registry, job: JobDirectory) -> None:
@@ -33,12 +39,27 @@ def keep(registry: Registry, job: JobDirectory) -> None:
     os.sched_setaffinity(0, share.cpus)
     child = _start(job, request, share)
     leader = identify(child.pid) or Identity(child.pid, 0, me.boot_id)  # 0 ticks: it has ended already
-    state = job.write_state(state, state="RUNNING", leader=leader, cpus=share.cpus, started_unix_s=time.time())
+    running = replace(state, state="RUNNING", leader=leader, cpus=share.cpus, started_unix_s=time.time())
+    with suppress(OSError):  # a full disk: the job runs all the same, and is told of when it has ended
+        job.write_state(running)
     # The script has copies of the open locks: it holds the CPUs, too, even should this keeper be killed.
     cause = _supervise(job, request, child)
     end_members(job.id, child.pid)
-    finish(job, state, cause, child.wait())
     share.release()
+    _finish_in_the_end(job, running, cause, child.wait())
+
+
+def _finish_in_the_end(job: JobDirectory, state: State, cause: str, returncode: int) -> None:
+    """Record the end of a job as soon as the disk takes it: until then it would count as running."""
+    until = time.monotonic() + KEEP_TRYING_S
+    while True:
+        try:
+            finish(job, state, cause, returncode)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or time.monotonic() > until:
+                raise
+            time.sleep(TRY_AGAIN_S)
 
 
 def finish(job: JobDirectory, state: State, cause: str, returncode: int | None) -> State:

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from harness.errors import UserError
+from harness.errors import UserError, of_the_system
 from harness.files import write_atomically
 from harness.jobs.process import Identity
 
@@ -111,8 +111,12 @@ class Registry:
         self.root = root or default_root()
         self.jobs = self.root / "jobs"
         self.cpus = self.root / "cpus"
-        for directory in (self.root, self.jobs, self.cpus):
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            for directory in (self.root, self.jobs, self.cpus):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            where = f"the local engine keeps its jobs in {self.root} ({STATE_VARIABLE} names another place)"
+            raise UserError(f"{where}: {of_the_system(error)}") from None
         _refuse_foreign(self.root)
 
     def new(self) -> JobDirectory:

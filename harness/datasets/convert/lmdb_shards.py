@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
 
 import lmdb
@@ -22,7 +24,10 @@ def write(shard: Shard) -> list[Produced]:
     """A shard of encoded images."""
     file = shard.stem + SUFFIX
     with whole_file(shard.root, file) as temporary:
-        count = _fill(str(temporary), shard)
+        try:
+            count = _fill(str(temporary), shard)
+        except lmdb.DiskError:  # the binding's word for ENOSPC
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(shard.root / file)) from None
         temporary.with_name(temporary.name + "-lock").unlink(missing_ok=True)
     return [produced(shard.root, file, count)]
 

@@ -17,7 +17,7 @@ from harness.datasets.convert.shard import Shard
 from harness.datasets.make import is_made, library_versions
 from harness.datasets.manifest import Conversion, Manifest, Request
 from harness.datasets.parts import JOURNAL, Produced, Progress, run_parts
-from harness.errors import UserError, nearest
+from harness.errors import UserError, nearest, of_the_system
 
 WRITERS = {
     "tfrecord": "harness.datasets.convert.tfrecord:write_encoded",
@@ -78,7 +78,7 @@ def convert(
         lifecycle.begin(path, request)
         return _convert(source, source_path, path, request, writer, workers, progress)
     except OSError as error:
-        raise UserError(f"{error.filename or path}: cannot write the converted set: {error.strerror}") from None
+        raise UserError(f"the converted set cannot be written: {of_the_system(error, path)}") from None
 
 
 def _convert(

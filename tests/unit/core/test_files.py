@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.files import Appender, json_line, read_json_lines, write_atomically
+from harness.errors import of_the_system
+from harness.files import Appender, json_line, read_json_lines, write_atomically, write_whole
 
 
 def test_write_atomically_replaces_and_leaves_no_temporary(tmp_path: Path) -> None:
@@ -68,3 +69,56 @@ def test_json_has_no_nan() -> None:
     with pytest.raises(ValueError, match="JSON"):
         json_line({"x": float("nan")})
     assert json.loads(json_line({"x": "é"})) == {"x": "é"}
+
+
+class Filling:
+    """A raw stream on a disk with room for ``room`` more bytes."""
+
+    def __init__(self, room: int):
+        self.content, self.room = bytearray(b"before\n"), room
+
+    def seek(self, offset: int, whence: int) -> int:
+        return len(self.content)
+
+    def truncate(self, size: int) -> None:
+        del self.content[size:]
+
+    def write(self, data: memoryview) -> int:
+        part = bytes(data[: self.room])
+        if not part:
+            raise OSError(28, "No space left on device")
+        self.content += part
+        self.room -= len(part)
+        return len(part)
+
+
+def test_a_line_is_written_whole_or_not_at_all() -> None:
+    enough, too_little = Filling(room=5), Filling(room=4)
+    write_whole(enough, b"line\n")  # type: ignore[arg-type]
+    assert enough.content == b"before\nline\n"
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(too_little, b"line\n")  # type: ignore[arg-type]
+    assert too_little.content == b"before\n"
+
+
+def test_a_failure_names_the_file_that_was_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_atomically(tmp_path / "table", "new")
+    assert caught.value.filename == str(tmp_path / "table")
+    assert of_the_system(caught.value).startswith(f"{tmp_path}/table: No space left on device; make room there")
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "𝄞" * 63])
+def test_the_longest_names_are_written(tmp_path: Path, name: str) -> None:
+    write_atomically(tmp_path / name, "new")
+    assert (tmp_path / name).read_text() == "new"
+
+
+def test_what_the_system_refused_is_told_with_a_remedy() -> None:
+    assert of_the_system(PermissionError(13, "Permission denied", "/a")).startswith("/a: Permission denied; change its")
+    assert of_the_system(OSError(28, "No space left on device"), "/b").startswith("/b: No space left on device; make")
+    assert of_the_system(TimeoutError("nothing came")) == "nothing came"
