@@ -67,6 +67,7 @@ def arguments(choice: SweepChoice, wishes: Wishes) -> list[str]:
     named = {
         "--cluster": choice.cluster,
         "--queue": choice.queue,
+        "--scale": choice.scale,
         "--campaign": choice.campaign,
         "--only": choice.only,
         "--jobs": wishes.how.jobs,
@@ -78,4 +79,5 @@ def arguments(choice: SweepChoice, wishes: Wishes) -> list[str]:
         words += [f"{option}={value}"] if value is not None else []
     words += [f"--set={override}" for override in choice.overrides]
     words += ["--fresh"] if wishes.fresh else []
+    words += ["--ladder"] if choice.ladder else []
     return [*words, "--", str(choice.sweep)]
