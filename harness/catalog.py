@@ -221,6 +221,9 @@ COMMS = {
 #: gradient exchange → the frameworks whose models it can train; one not named here serves all
 COMM_FRAMEWORKS = {"horovod": FRAMEWORKS, "torch_ddp": ("torch",)}
 
+#: precisions that no framework here computes in on a CPU
+GPU_PRECISIONS = ("tf32", "fp16")
+
 SCHEDULERS = {
     "local": "harness.jobs.schedulers.local",
     "pbs": "harness.jobs.schedulers.pbs",

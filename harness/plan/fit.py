@@ -8,6 +8,8 @@ from harness.catalog import (
     COMM_FRAMEWORKS,
     COMMS,
     DATASETS,
+    GPU_PRECISIONS,
+    NO_FRAMEWORK,
     PIPELINES,
     WORKLOADS,
     PipelineSpec,
@@ -42,6 +44,7 @@ def misfits(axes: Axes) -> list[Reason]:
         *_pipeline(axes, workload, pipeline),
         *_dataset(axes, workload, pipeline),
         *_options(axes, workload, pipeline),
+        *_precision(axes),
     ]
 
 
@@ -103,3 +106,8 @@ def _options(axes: Axes, workload: WorkloadSpec, pipeline: PipelineSpec) -> Iter
         if name not in workload.options and name not in pipeline.options:
             whose = f"workload {workload.name} nor pipeline {pipeline.name}"
             yield "option", f"neither {whose} has the option {name}; set it with `when` for those that have"
+
+
+def _precision(axes: Axes) -> Iterator[Reason]:
+    if axes.precision in GPU_PRECISIONS and axes.gpus_per_rank == 0 and axes.framework != NO_FRAMEWORK:
+        yield "precision", f"precision {axes.precision} needs a GPU: set gpus_per_rank: 1, or fp32 or bf16 on CPUs"

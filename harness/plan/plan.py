@@ -22,6 +22,9 @@ from harness.plan.fit import misfits
 from harness.plan.ladder import rungs
 from harness.plan.place import Reason, Site, choose_queue, place, plural
 
+#: each run is a job with a directory of its own
+MAX_RUNS = 500_000
+
 
 def plan(
     sweep: Sweep,
@@ -52,6 +55,8 @@ def plan(
     points, refusals, duplicates = _place_all(combinations, site, sweep.file)
     if not points:
         raise UserError(_all_refused(sweep, cluster, refusals))
+    if len(points) * sweep.repeats > MAX_RUNS:
+        raise UserError(_too_many(sweep, len(points)))
     return Campaign(
         name=campaign_name or default_campaign_name(sweep, cluster) + ("-ladder" if ladder else ""),
         sweep=sweep.name,
@@ -164,6 +169,11 @@ def _nothing_left(sweep: Sweep, excluded: int, expanded: int, only: str | None) 
     if only is not None and expanded:
         return f"--only {only!r} holds for none of the {expanded} points of {sweep.name}"
     return f"{sweep.file or sweep.name}: the sweep expands to nothing: all {excluded} combinations are excluded"
+
+
+def _too_many(sweep: Sweep, points: int) -> str:
+    runs = f"{plural(points, 'point')} × {sweep.repeats:,} repeats are {points * sweep.repeats:,} runs"
+    return f"{sweep.file or sweep.name}: {runs}; a campaign may have {MAX_RUNS:,}: lower repeats, or split the sweep"
 
 
 def _all_refused(sweep: Sweep, cluster: Cluster, refusals: list[Refusal]) -> str:

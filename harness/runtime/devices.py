@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from harness.catalog import GPU_PRECISIONS
 from harness.errors import UserError
 from harness.model.axes import Axes
 from harness.runtime.interfaces import Ranks
-
-_GPU_ONLY = ("tf32", "fp16")
 
 
 def gpu_index(axes: Axes, ranks: Ranks, visible: int, framework: str) -> int | None:
@@ -42,5 +41,5 @@ def check_precision(precision: str, on_gpu: bool) -> None:
     Raises:
         UserError: tf32 or fp16 on a CPU.
     """
-    if precision in _GPU_ONLY and not on_gpu:
+    if precision in GPU_PRECISIONS and not on_gpu:
         raise UserError(f"precision: {precision} needs a GPU; on a CPU use fp32 or bf16, or set gpus_per_rank: 1")

@@ -133,3 +133,8 @@ def test_from_files_with_overrides(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--campaign: 'a/b' cannot name a directory"):
         plan_from_files(sweep, None, tmp_path, 1.0, campaign_name="a/b")
     assert all(isinstance(task, Task) for task in there.tasks)
+
+
+def test_more_runs_than_anybody_means_are_refused_before_they_fill_the_memory() -> None:
+    with pytest.raises(UserError, match=r"2 points × 999,999,999 repeats are 1,999,999,998 runs; .* 500,000"):
+        campaign("base: {workload: replay}\nmatrix: {workers: [1, 2]}\nrepeats: 999999999\n")
