@@ -89,6 +89,7 @@ def _condition_cells(run: RunEvidence) -> dict[str, Any]:
         "threads": compact_json(affinity["threads"]) if affinity.get("threads") else None,
         "dataset_origin": data.get("origin"),
         "dataset_digest": data.get("digest"),
+        "dataset_samples": data.get("samples"),
         "dataset_verified": data.get("verified"),
         "cache_state": first.last("cache").get("state"),
         "parameters": first.first("model").get("parameters"),
