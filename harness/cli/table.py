@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.campaign_choice import campaign_options, chosen
-from harness.errors import UserError, nearest
+from harness.errors import UserError, nearest, of_the_system
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ def table(
     layout = chosen(campaign, results)
     from harness.analysis.campaigns import load_campaign
     from harness.analysis.collect import collect
-    from harness.report import export, grid, scaling_grid, tables
+    from harness.report import export, grid, mllog, scaling_grid, tables
 
     described, runs = load_campaign(layout), collect(layout)
     if as_json:
@@ -61,7 +61,7 @@ def table(
     elif form == "parquet":
         _out(export.to_parquet(runs, described), output)
     elif form == "mllog":
-        _out(export.to_mllog(runs), output)
+        _out(mllog.mllog_text(runs), output)
     else:
         made = [scaling_grid.scaling_grid(runs, described)] if scaling else [grid.points_grid(runs, described)]
         _out_grids(_pivots(runs, described, pivot) if pivot else made, form, output)
@@ -90,7 +90,7 @@ def _out(content: str | bytes, output: Path | None) -> None:
     try:
         write_atomically(output, content)
     except OSError as error:
-        raise UserError(f"{output}: {error.strerror}") from None
+        raise UserError(of_the_system(error, output)) from None
     click.echo(str(output))
 
 
