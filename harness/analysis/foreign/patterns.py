@@ -49,6 +49,12 @@ class Pattern(BaseModel):
     per_rank: bool = Field(False, description="rates of steps are those of one rank")
     batch_per_rank: bool = Field(True, description="batch_size is that of one rank")
     running_mean: bool = Field(False, description="each step line gives the mean since the first step")
+    once_after: Regex | None = Field(None, description="of the step lines after such a line only the first counts")
+
+    @cached_property
+    def once(self) -> re.Pattern[str] | None:
+        """``once_after``, compiled."""
+        return None if self.once_after is None else re.compile(self.once_after)
 
     @cached_property
     def expressions(self) -> dict[str, list[re.Pattern[str]]]:

@@ -98,6 +98,8 @@ def _summary_rate(segment: Segment, pattern: Pattern) -> float:
 def _steps(segment: Segment, pattern: Pattern) -> tuple[Floats, Floats, str]:
     """Images and seconds of each step line, shape (steps,), or empty with what is lacking."""
     empty = np.zeros(0)
+    if pattern.per_rank and segment.steps and not _ranks(segment, pattern) > 0:
+        return empty, empty, "the number of ranks is not in the log: give --fact ranks=N"
     if pattern.running_mean:
         return *_differences(segment, pattern), ""
     images, seconds = [], []
@@ -115,11 +117,8 @@ def _step(step: dict[str, float], segment: Segment, pattern: Pattern) -> tuple[f
     """(images, seconds, what is lacking) of one step line."""
     batch = _batch(segment, pattern)
     if "images_per_s" in step:
-        ranks = _fact(segment, "ranks") if pattern.per_rank else 1.0
-        if not ranks > 0:
-            return 0.0, 0.0, "the number of ranks is not in the log: give --fact ranks=N"
         images = batch if batch > 0 else 1.0
-        rate = step["images_per_s"] * ranks
+        rate = step["images_per_s"] * _ranks(segment, pattern)
         return images, images / rate if rate > 0 else math.inf, ""
     if "epoch_s" in step and ("step_s" not in step or _fact(segment, "images") > 0):
         images = step.get("images", _fact(segment, "images"))
@@ -132,14 +131,41 @@ def _step(step: dict[str, float], segment: Segment, pattern: Pattern) -> tuple[f
     return steps * batch, steps * step["step_s"], ""
 
 
+def _ranks(segment: Segment, pattern: Pattern) -> float:
+    """By how much the rates of step lines are multiplied; NaN where the log does not tell.
+
+    Where the total beside a running mean is that of all ranks, their ratio tells how many there are: the divisor of
+    the number of devices (global batch / batch of a device) nearest to it.
+    """
+    if not pattern.per_rank:
+        return 1.0
+    given, per_device = _fact(segment, "ranks"), _fact(segment, "batch_per_device")
+    devices = _fact(segment, "batch_size") / per_device if per_device > 0 else math.nan
+    if given > 0 or not devices >= 1:
+        return given
+    total = segment.summary.get("images_per_s", math.nan) if pattern.running_mean else math.nan
+    seen = total / segment.steps[-1].get("images_per_s", math.nan)
+    if not 0 < seen < math.inf:
+        return 1.0 if devices == 1 else math.nan
+    divisors = [n for n in range(1, round(devices) + 1) if round(devices) % n == 0]
+    return float(min(divisors, key=lambda n: abs(math.log(n / seen))))
+
+
 def _differences(segment: Segment, pattern: Pattern) -> tuple[Floats, Floats]:
-    """Steps between the lines of a running mean m(n) = images / elapsed time: elapsed is n · batch / m(n)."""
-    batch = _batch(segment, pattern)
+    """Steps between the lines of a running mean m(n) = images / elapsed time: elapsed is n · batch / m(n).
+
+    Where several ranks wrote a line for the same step, the slowest of them counts.
+    """
+    batch, ranks = _batch(segment, pattern), _ranks(segment, pattern)
     batch = batch if batch > 0 else 1.0
-    number = np.asarray([s["step"] for s in segment.steps if s.get("images_per_s", 0) > 0 and "step" in s])
-    mean = np.asarray([s["images_per_s"] for s in segment.steps if s.get("images_per_s", 0) > 0 and "step" in s])
-    if not len(number):
+    slowest: dict[float, float] = {}
+    for step in segment.steps:
+        if step.get("images_per_s", 0) > 0 and "step" in step:
+            slowest[step["step"]] = min(step["images_per_s"], slowest.get(step["step"], math.inf))
+    if not slowest:
         return np.zeros(0), np.zeros(0)
+    number = np.asarray(sorted(slowest))
+    mean = ranks * np.asarray([slowest[n] for n in number])
     images, elapsed_s = number * batch, number * batch / mean
     seconds, counts = np.diff(elapsed_s, prepend=0.0), np.diff(images, prepend=0.0)
     good = (seconds > 0) & (counts > 0)

@@ -12,6 +12,8 @@ from harness.analysis.foreign.patterns import SCALES, Pattern
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 #: How a progress bar goes back to write over its line.
 _BACK = re.compile(r"[\r\x08]+")
+#: How mpirun and horovodrun mark whose line it is: ``[1,0]<stdout>:``, ``[prterun-n1-7@1,0]<stdout>: ``.
+_RANK = re.compile(r"^\[(?:[^\]]*@)?[\d,]+\]<std(?:out|err)>:\s?", re.MULTILINE)
 Value = float | str
 
 
@@ -30,7 +32,9 @@ class Segment:
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their number; of a line that a progress bar wrote over, each version."""
+    """Lines with their number, without marks of ranks; of a line that a progress bar wrote over, each version."""
+    if ">:" in text:
+        text = _RANK.sub("", text)
     for number, line in enumerate(text.split("\n"), 1):
         for version in _BACK.split(_TERMINAL.sub("", line)):
             yield number, version
@@ -46,31 +50,42 @@ def segments(text: str, pattern: Pattern, given: Mapping[str, Value] | None = No
 
 
 def _split(lines: Iterable[tuple[int, str]], pattern: Pattern, given: Mapping[str, Value]) -> Iterator[Segment]:
-    current = Segment(1, dict(given))
+    current, marked, counts = Segment(1, dict(given)), False, True
     for number, line in lines:
+        if pattern.once is not None and pattern.once.search(line):
+            marked = counts = True
         for part, values in _matches(line, pattern):
             if part == "configuration":
                 if current.measured:
                     yield current
                     current = Segment(number, dict(given))
                 current.configuration |= values
-            elif part == "steps":
-                if current.summary:
+            elif part == "summary":
+                current.summary |= _numbers(values)
+            elif counts:
+                if current.summary and not _late(values, current):
                     # steps after a result, without a word on the configuration: the same one, run again
                     yield current
                     current = Segment(number, dict(current.configuration))
                 current.steps.append(_numbers(values))
-            else:
-                current.summary |= _numbers(values)
+                counts = not marked
     yield current
 
 
+def _late(values: Mapping[str, Value], segment: Segment) -> bool:
+    """Whether a step line after a result repeats the last step: another rank's, which wrote it a little later."""
+    return bool(segment.steps) and "step" in values and segment.steps[-1].get("step") == values["step"]
+
+
 def _matches(line: str, pattern: Pattern) -> Iterator[tuple[str, dict[str, Value]]]:
+    """What a line says; each of its configuration's expressions may add to it, of the others the first one counts."""
     for part, expressions in pattern.expressions.items():
         for expression in expressions:
             if match := expression.search(line):
                 found = {name: text for name, text in match.groupdict().items() if text is not None}
                 yield part, {name: _value(name, found, pattern) for name in found if not name.endswith("_unit")}
+                if part != "configuration":
+                    break
 
 
 def _value(name: str, found: Mapping[str, str], pattern: Pattern) -> Value:

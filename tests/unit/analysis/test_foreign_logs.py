@@ -89,7 +89,7 @@ def test_too_few_steps_give_no_steady_rate() -> None:
     ids=["keras2", "keras3", "keras3 in a file", "keras2 overwritten"],
 )
 def test_keras(line: str) -> None:
-    segment = one(f"Epoch 1/6\n{line}\n" * 6, "keras", batch_size=64.0)
+    segment = one("".join(f"Epoch {n}/6\n{line}\n" for n in range(1, 7)), "keras", batch_size=64.0)
     assert len(segment.steps) == 6
     assert segment.steps[0] == pytest.approx({"steps": 782, "step_s": 0.015, "loss": 1.2345})
     assert rates(segment, patterns.load("keras")).steady.value == pytest.approx(64 / 0.015)
