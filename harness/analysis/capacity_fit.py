@@ -4,7 +4,9 @@ Logarithms of rates are fitted by least squares, weighted with their own errors.
 normal prior, so that what the data do not tell stays finite; the uncertainty is sampled by *randomise-then-optimise*
 (Bardsley et al., SIAM J. Sci. Comput. 36 (2014) A1895): data and prior centres are drawn anew and the model is fitted
 again, so a parameter that the data do not tell spreads over its whole prior instead of staying where it began.
-Forms are compared by the corrected Akaike criterion.
+Forms are compared by the squared error of predicting each point from all others, linearised: with the leverage h of a
+point its residual r becomes r / (1 - h) once it is left out (PRESS; Allen, Technometrics 16 (1974) 125). It agrees with
+Akaike's criterion for many points (Stone, J. R. Stat. Soc. B 39 (1977) 44) and does not break down for few.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from harness.analysis.capacity_lanes import Design, Floats, Form, Setting, predi
 
 #: Relative error that every rate is given at least: what no model of this kind can promise to explain.
 FLOOR = 0.01
-#: A form whose criterion lies so far above the best is not believed any more.
-BELIEVED = 6.0
+#: A form whose criterion lies so far above the best is not believed any more; nor are more than so many.
+BELIEVED, MOST_FORMS = 6.0, 8
+#: Added to the criterion for each parameter: of forms that predict alike, the simpler is taken.
+_SIMPLER = 0.1
 SAMPLES = 120
 _SHIFT = 1e-5
 _PRECISION = 1e-6
@@ -85,6 +89,14 @@ class _Problem:
         misfit = ((up - down) / (2 * _SHIFT) / self.errors).T
         return np.concatenate([misfit, np.diag(1 / self.widths)])
 
+    def leverages(self, parameters: Floats) -> Floats:
+        """How much of each residual the point itself takes away, shape (points,): the hat matrix's diagonal."""
+        slopes = self.slopes(parameters)
+        data = slopes[: len(self.logs)]
+        inverse = np.linalg.inv(slopes.T @ slopes)
+        found: Floats = np.minimum(np.einsum("ij,jk,ik->i", data, inverse, data), 1 - 1e-3)
+        return found
+
     def solve(self, start: Floats) -> Floats:
         """The parameters' logarithms with the least squares, from ``start`` downhill."""
         solution: Floats = least_squares(
@@ -103,7 +115,9 @@ def fit_group(group: Group) -> list[Fit]:
 
     def attempt(form: Form) -> float:
         if form not in tried:
-            tried[form] = fit(form, group.observations)
+            # nothing is prepared, so nothing is shared: the same form without it is tried as well
+            empty = form.shared != "no" and not form.prepares
+            tried[form] = None if empty else fit(form, group.observations)
         found = tried[form]
         return found.criterion if found else math.inf
 
@@ -127,7 +141,7 @@ def model_of(group: Group) -> Model | None:
     fits = fit_group(group)
     if not fits:
         return None
-    believed = tuple(f for f in fits if f.criterion <= fits[0].criterion + BELIEVED)
+    believed = tuple(f for f in fits if f.criterion <= fits[0].criterion + BELIEVED)[:MOST_FORMS]
     return Model(fits[0], believed, held_out_errors(believed, group.observations))
 
 
@@ -159,6 +173,10 @@ def _facets(group: Group) -> list[Callable[[Form], Iterator[Form]]]:
         values["parallel"] = list(dict.fromkeys([(), *((k,) for k in knobs), tuple(knobs)]))
     if group.computes_on_cores and "cores" in knobs:
         values["compute"] = ["constant", "cores"]
+    if group.computes_on_cores and first.prepares:
+        values["shared"] = ["no", "spread", "whole"]
+    if group.computes_on_cores and "workers" in knobs:
+        values["burden"] = [False, True]
     if first.depths:
         values["prefetch"] = ["none", "places", "levels", "overlap"]
     if first.storages:
@@ -189,9 +207,9 @@ def _judged(problem: _Problem, logs: Floats) -> Fit:
     residuals = (predict(problem.form, logs, problem.design) - problem.logs) / problem.errors
     count, parameters = len(residuals), len(logs)
     square = float(np.sum(residuals**2))
-    penalty = 2 * parameters + 2 * parameters * (parameters + 1) / max(count - parameters - 1, 1)
+    held_out = residuals / (1 - problem.leverages(logs))
     # the added hundredth: once the data are explained to a tenth of their errors, explaining more is no merit
-    criterion = count * math.log(square / count + 0.01) + penalty
+    criterion = count * math.log(float(np.mean(held_out**2)) + 0.01) + _SIMPLER * parameters
     scale = max(1.0, math.sqrt(square / max(count - parameters, 1)))
     return Fit(problem.form, logs, criterion, scale, residuals * problem.errors)
 
@@ -211,6 +229,7 @@ def _priors(form: Form, per_rank: Floats, design: Design) -> tuple[Floats, Float
     known = {
         "compute": (math.log(1.5 * fastest / cores), 1.5),
         "compute_serial": (math.log(0.1), 1.5),
+        "burden": (math.log(0.03), 1.5),
         "prepare": (math.log(slowest), 2.0),
         "serial": (math.log(0.03), 1.5),
         "crowding": (math.log(1e-4), 2.0),
@@ -238,7 +257,7 @@ def _starts(problem: _Problem) -> Iterator[Floats]:
 
 
 def samples(model: Model, observations: Sequence[Observation], count: int = SAMPLES, seed: int = 0) -> list[Fit]:
-    """Fits to data and priors drawn anew, of the believed forms in proportion to their Akaike weights."""
+    """Fits to data and priors drawn anew, of the believed forms in proportion to exp(-criterion / 2)."""
     generator = np.random.default_rng(seed)
     weights = np.exp(-0.5 * np.array([f.criterion - model.best.criterion for f in model.believed]))
     chosen = generator.choice(len(model.believed), size=count, p=weights / weights.sum())

@@ -3,7 +3,8 @@
 Three lanes work at the same time on each rank, and the slowest sets the pace. Seconds per image of each:
 
 - device: ``1/C`` on an accelerator; ``(1 + u (c-1)) / (C c)`` where the ``c`` cores of the rank compute themselves
-  (Amdahl's law); plus the gradient exchange over ``G`` ranks, ``r`` on each of ``N`` nodes: ``e (G-1)/G`` as a ring
+  (Amdahl's law); where they prepare as well, ``1/(a c)`` or ``1/a`` more, and all of it ``1 + k w/c`` times as long
+  with ``w`` workers; plus the gradient exchange over ``G`` ranks, ``r`` on each of ``N`` nodes: ``e (G-1)/G`` as a ring
   moves, or that and ``f (G-1)``, or ``e (r-1)/r + f (N-1)`` where nodes are told apart;
 - preparation: ``(1 + s (n-1) + k n (n-1)) / (a n)`` with ``n`` preparing at once, Gunther's universal scalability
   law (Guerrilla Capacity Planning, 2007), or ``1 / (a n^g)``, diminishing returns without an end; ``n`` is the least
@@ -58,7 +59,9 @@ class Form:
     ``parallel``: the knobs whose least is the parallelism of the preparation; empty: none was varied. ``prefetch``
     places: batches are made only for free places of the buffer, so ``n`` is at most so many; levels: each depth
     changes the preparation by a factor of its own; overlap: none means no overlap. ``storage`` ceilings: each storage
-    has its rate; factors: each changes the preparation, as read latency does.
+    has its rate; factors: each changes the preparation, as read latency does. ``shared``: the cores that train prepare
+    too, and the time of preparation adds to the device's: spread over the cores, or whole, where the threads that train
+    wait for the one that a worker displaced. ``burden``: each worker for a core slows down what these compute.
     """
 
     parallel: tuple[str, ...] = ()
@@ -68,6 +71,8 @@ class Form:
     storage: Literal["same", "ceilings", "factors"] = "same"
     exchange: Literal["none", "ring", "ring_and_ranks", "nodes"] = "none"
     join: Literal["soft", "hard"] = "soft"
+    shared: Literal["no", "spread", "whole"] = "no"
+    burden: bool = False
     inline: bool = False
     depths: tuple[int | None, ...] = ()
     storages: tuple[str, ...] = ()
@@ -82,6 +87,7 @@ class Form:
         """The parameters, in the order of their vector of logarithms."""
         names = ["compute"]
         names += ["compute_serial"] if self.compute == "cores" else []
+        names += ["burden"] if self.burden else []
         names += ["prepare"] if self.prepares else []
         if self.parallel:
             more = {"linear": [], "amdahl": ["serial"], "universal": ["serial", "crowding"], "power": ["returns"]}
@@ -131,9 +137,11 @@ class Design:
 
 @dataclass(frozen=True)
 class Lanes:
-    """Seconds per image and rank: each of shape (…, settings). The device's lane is compute and exchange together."""
+    """Seconds per image and rank: each of shape (…, settings). The device's lane is compute, exchange and shared
+    together; ``shared`` is what preparation takes of the cores that compute."""
 
     compute: Floats
+    shared: Floats
     exchange: Floats
     prepare: Floats
     storage: Floats
@@ -149,8 +157,12 @@ def lanes(form: Form, logs: Floats, design: Design) -> Lanes:
     storage = nothing
     for name in form.storages if form.storage == "ceilings" else ():
         storage = storage + (design.storage == name) * design.readers / value[f"storage {name}"]
+    burden = 1 + value["burden"] * design.workers / design.cores if form.burden else 1.0
+    over = {"no": np.inf, "spread": design.cores, "whole": 1.0}[form.shared]
+    shared = 1 / (value["prepare"] * over) if form.prepares else 0.0
     return Lanes(
-        compute=compute,
+        compute=compute * burden,
+        shared=(nothing + shared) * burden,
         exchange=nothing + _exchange(form, value, design),
         prepare=nothing + _prepare(form, value, design) if form.prepares else nothing,
         storage=storage,
@@ -198,7 +210,7 @@ def predict(form: Form, logs: Floats, design: Design) -> Floats:
     """Logarithms of the images/s of the whole job, shape (…, settings)."""
     found = lanes(form, logs, design)
     device = found.compute + found.exchange
-    times = np.stack([device, found.prepare, found.storage])
+    times = np.stack([device + found.shared, found.prepare, found.storage])
     slowest = np.max(times, axis=0)
     joined = slowest
     if form.join == "soft":
@@ -210,6 +222,6 @@ def predict(form: Form, logs: Floats, design: Design) -> Floats:
     if form.prefetch == "overlap":
         alone |= design.prefetch == 0
     if alone.any():
-        joined = np.where(alone, times.sum(axis=0), joined)
+        joined = np.where(alone, device + found.prepare + found.storage, joined)
     result: Floats = np.log(design.ranks / joined)
     return result

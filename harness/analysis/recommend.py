@@ -204,7 +204,7 @@ def _lane_times(fit: Fit, setting: Setting) -> dict[str, float]:
     """Each lane's time against the longest one's."""
     found = lanes(fit.form, fit.logs, Design.of([setting]))
     times = {
-        "compute": float(found.compute[0]),
+        "shared cores" if fit.form.shared != "no" else "compute": float(found.compute[0] + found.shared[0]),
         "gradient exchange": float(found.exchange[0]),
         "preparation": float(found.prepare[0]),
         "storage": float(found.storage[0]),

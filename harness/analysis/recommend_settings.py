@@ -47,10 +47,11 @@ def by_layout(group: Group, limits: Mapping[str, int]) -> dict[Layout, list[Sett
 
 
 def _candidates(group: Group, layout: Layout, limits: Mapping[str, int]) -> list[Setting]:
+    cores = limits["cpu_cores"] // layout.ranks_per_node if "cpu_cores" in limits else None
     most = {
-        "cores": limits["cpu_cores"] // layout.ranks_per_node if "cpu_cores" in limits else None,
-        "workers": limits.get("workers"),
-        "threads": limits.get("parallel_threads"),
+        "cores": cores,
+        "workers": limits.get("workers", _no_more_than(cores, group.values("workers"))),
+        "threads": limits.get("parallel_threads", _no_more_than(cores, group.values("threads"))),
     }
     followed = _followers(group)
     values: dict[str, list[Any]] = {}
@@ -68,6 +69,12 @@ def _candidates(group: Group, layout: Layout, limits: Mapping[str, int]) -> list
             chosen[knob] = _followed(chosen[leader], table)
         found.append(replace(first, **chosen, readers_share=share[chosen["storage"]]))
     return found
+
+
+def _no_more_than(cores: int | None, measured: Sequence[Any]) -> int | None:
+    """Workers or threads worth looking at: those measured, and no more than there are cores on the node for a rank."""
+    known = [value for value in measured if value is not None]
+    return None if cores is None or not known else max(cores, *map(int, known))
 
 
 def _counts(measured: Sequence[Any], most: int | None) -> list[Any]:

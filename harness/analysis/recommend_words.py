@@ -11,7 +11,10 @@ from harness.analysis.capacity import Group
 from harness.analysis.capacity_lanes import Setting
 from harness.analysis.recommend import Answer, Choice, Range, Refused, core_hours
 
-_CPU_LANES = {"compute": "the model's own computing"}
+_CPU_LANES = {
+    "compute": "the model's own computing",
+    "shared cores": "the CPU cores, which train and prepare images at the same time",
+}
 
 
 def headline(group: Group) -> str:
