@@ -20,6 +20,10 @@ CODES: dict[str, tuple[str, str]] = {
     "not_steady": ("warning", "the run did not reach a steady state"),
     "buffer_drain": ("warning", "a buffer filled during start-up was drained in the timed steps"),
     "short_window": ("warning", "the steady window holds too few steps for an interval"),
+    "few_independent_steps": (
+        "warning",
+        "too few steps for the correlation between them: the interval may be too narrow",
+    ),
     "cores_not_achieved": ("warning", "the cores that ranks could use are not the cores asked for"),
     "fewer_cores_than_requested": ("warning", "a rank could use fewer cores than asked for"),
     "more_cores_than_requested": ("warning", "a rank could use more cores than asked for"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.analysis import findings, measure
+from harness.analysis import findings, measure, stats
 from harness.analysis.evidence import RankEvidence, RunEvidence, span_of
 from harness.analysis.findings import Finding
 from harness.model.job import JobState
@@ -86,6 +86,8 @@ def _number_findings(run: RunEvidence, measured: measure.Measurement) -> list[Fi
         found.append(findings.make("not_steady", advice, reason=window.reason))
     elif "images_per_s_low" not in numbers or math.isnan(numbers["images_per_s_low"]):
         found.append(findings.make("short_window", "Time more steps.", steps=int(numbers["steps_steady"])))
+    elif measured.rate.independent_steps < stats.MIN_INDEPENDENT_STEPS:
+        found.append(_few_steps(measured.rate))
     drained = numbers.get("drained_images", 0.0)
     total = sum(float(rank.steps["fresh"][1:].sum()) for rank in run.ranks)
     if total and drained / total > findings.DRAIN_LIMIT:
@@ -109,6 +111,14 @@ def _number_findings(run: RunEvidence, measured: measure.Measurement) -> list[Fi
         )
         found.append(findings.make("periodic_stall", advice, every_steps=period))
     return found
+
+
+def _few_steps(rate: stats.Estimate) -> Finding:
+    """Steps that follow each other alike: more of them are needed than of independent ones."""
+    needed = math.ceil(1.25 * stats.MIN_INDEPENDENT_STEPS * rate.n / rate.independent_steps / 10) * 10
+    evidence = {"steps": rate.n, "correlation": round(rate.correlation, 2)}
+    evidence["independent_steps"] = round(rate.independent_steps, 1)
+    return findings.make("few_independent_steps", f"Time at least {needed} steps (steps: timed).", **evidence)
 
 
 #: A step this many times as long as the median may be something else than training.

@@ -15,13 +15,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError
-from harness.files import sealed_line, sync_directory
+from harness.errors import HarnessError, UserError
+from harness.files import sealed_line, sync_directory, write_whole
 from harness.model.event import STEP_COLUMNS
 from harness.runtime.interfaces import Clock
 
 FLUSH_SECONDS = 1.0
 FLUSH_STEPS = 1000
+
+
+class EvidenceError(HarnessError):
+    """What was measured cannot be written down, so the run is no success."""
 
 
 class Deferral:
@@ -53,16 +57,15 @@ class Deferral:
 class EventWriter:
     """Writes events in order; safe to call from several threads. Times are seconds since this writer was made.
 
-    What the rank has done is counted here, with the steps themselves, so that ``run_end`` and the steps agree
+    What the rank has done is counted here, as the steps are written, so that ``run_end`` and the steps agree
     however the run ends. Make it in the main thread.
     """
 
     def __init__(self, path: Path, clock: Clock):
-        self._clock = clock
+        self._path, self._clock = path, clock
         self.origin_s = clock.now()
         self._lock = threading.RLock()
-        self._columns: dict[str, list[Any]] = {name: [] for name in ("step", *STEP_COLUMNS)}
-        self._loss: tuple[int, float] | None = None
+        self._rows: list[tuple[Any, ...]] = []
         self._flushed_s = 0.0
         self._ended = False
         self._totals = {"steps": 0, "fresh_images": 0, "consumed_images": 0}
@@ -91,7 +94,15 @@ class EventWriter:
                 line = sealed_line(record)
             except ValueError:
                 line = sealed_line(_finite(record))
-            self._stream.write(line.encode())
+            with self._writing():
+                write_whole(self._stream, line.encode())
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise EvidenceError(f"{self._path} cannot be written: {error.strerror}; a run needs its evidence") from None
 
     def finding(self, code: str, evidence: Mapping[str, Any], advice: str) -> None:
         """A typed warning: a stable code, what was seen, what to do."""
@@ -108,29 +119,27 @@ class EventWriter:
 
     def step(self, number: int, row: Sequence[float | int | None], loss: float) -> None:
         """Gather one step: ``row`` holds the values of :data:`STEP_COLUMNS`, times on this writer's scale."""
-        with self.deferral, self._lock:
-            self._columns["step"].append(number)
-            for name, value in zip(STEP_COLUMNS, row, strict=True):
-                self._columns[name].append(round(value, 9) if isinstance(value, float) else value)
-            self._loss = (number, loss)
-            self._totals["steps"] += 1
-            self._totals["fresh_images"] += self._columns["fresh"][-1]
-            self._totals["consumed_images"] += self._columns["consumed"][-1]
-            first = number == 0
-            end_s = row[1] or 0.0
-            if first or end_s - self._flushed_s >= FLUSH_SECONDS or len(self._columns["step"]) >= FLUSH_STEPS:
-                self._flushed_s = end_s
-                self.flush()
+        # nothing but this stands between two steps: appending is whole for signals and other threads as it is
+        self._rows.append((number, *row, loss))
+        end_s = row[1] or 0.0
+        if end_s - self._flushed_s >= FLUSH_SECONDS or len(self._rows) >= FLUSH_STEPS or number == 0:
+            self._flushed_s = end_s
+            self.flush()
 
     def flush(self) -> None:
         """Write the steps gathered so far and the last loss among them."""
         with self.deferral, self._lock:
-            if self._columns["step"]:
-                columns, self._columns = self._columns, {name: [] for name in self._columns}
-                self.note("steps", **columns)
-            if self._loss is not None:
-                (number, value), self._loss = self._loss, None
-                self.note("loss", step=number, value=value)
+            rows = self._rows[:]
+            if not rows:
+                return
+            del self._rows[: len(rows)]  # one that the main thread adds meanwhile stays
+            number, *columns, loss = zip(*rows, strict=True)
+            named = dict(zip(STEP_COLUMNS, map(_compact, columns), strict=True))
+            self._totals["steps"] += len(rows)
+            self._totals["fresh_images"] += sum(named["fresh"])
+            self._totals["consumed_images"] += sum(named["consumed"])
+            self.note("steps", step=number, **named)
+            self.note("loss", step=number[-1], value=loss[-1])
 
     def error(self, error: BaseException) -> None:
         """The ``error`` event of an exception, with its traceback."""
@@ -141,7 +150,7 @@ class EventWriter:
     @property
     def steps(self) -> int:
         """Steps recorded so far."""
-        return self._totals["steps"]
+        return self._totals["steps"] + len(self._rows)
 
     def end(self, ok: bool) -> None:
         """The ``run_end`` event, on disk when this returns; whatever comes later is dropped."""
@@ -151,7 +160,8 @@ class EventWriter:
             self.flush()
             self.note("run_end", ok=ok, **self._totals)
             self._ended = True
-            os.fsync(self._stream.fileno())
+            with self._writing():
+                os.fsync(self._stream.fileno())
             self._stream.close()
 
 
@@ -163,3 +173,8 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return value
+
+
+def _compact(values: Sequence[Any]) -> Sequence[Any]:
+    """Times in whole nanoseconds, as seconds: what JSON writes of them is short. Counts as they are."""
+    return [round(value * 1e9) / 1e9 for value in values] if isinstance(values[0], float) else values

@@ -57,3 +57,30 @@ def test_periodic_stragglers_are_within_reach() -> None:
 def test_too_few_steps_give_no_interval() -> None:
     durations = MEAN_S * np.linspace(0.9, 1.1, stats.MIN_STEPS_FOR_INTERVAL - 1)
     assert not stats.within_run(np.full(len(durations), IMAGES), durations).known
+
+
+SHORT = [(0.6, 16), (0.6, 20), (0.8, 16), (0.8, 20), (0.8, 30), (0.9, 20), (0.9, 50)]
+
+
+def told_or_covered(durations: np.ndarray) -> tuple[float, float]:
+    """Shares of runs whose interval holds the truth or that are said to be too short, and that are said to be."""
+    estimates = [stats.within_run(np.full(len(run), IMAGES), run) for run in durations]
+    told = np.array([e.independent_steps < stats.MIN_INDEPENDENT_STEPS for e in estimates])
+    held = np.array([e.low <= IMAGES / MEAN_S <= e.high for e in estimates])
+    return float(np.mean(held | told)), float(np.mean(told))
+
+
+@pytest.mark.parametrize(("phi", "count"), SHORT)
+@pytest.mark.parametrize("law", ["normal", "long tail"])
+def test_beyond_that_domain_too_few_steps_are_told(law: str, phi: float, count: int) -> None:
+    values = series(np.random.default_rng(20260103), count, phi)
+    durations = MEAN_S * (1 + 0.1 * values if law == "normal" else np.exp(0.4 * values - 0.08))
+    right, told = told_or_covered(durations)
+    assert right >= 0.93
+    assert told > 0.5
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.3])
+def test_a_run_of_enough_steps_is_left_in_peace(phi: float) -> None:
+    values = series(np.random.default_rng(20260104), 50, phi)
+    assert told_or_covered(MEAN_S * (1 + 0.1 * values))[1] < 0.01

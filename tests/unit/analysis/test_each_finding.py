@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from evidence_support import FakeCampaign, FakeRun
 
@@ -103,6 +104,16 @@ def test_ranks_that_end_with_other_parameters(tmp_path: Path, equal: bool, is_fo
 @pytest.mark.parametrize(("timed", "is_found"), [(9, True), (20, False)])
 def test_a_window_too_short_for_an_interval(tmp_path: Path, timed: int, is_found: bool) -> None:
     assert ("short_window" in found_in(tmp_path, FakeRun([[1.0] + [0.2] * timed]), steps_timed=timed)) is is_found
+
+
+@pytest.mark.parametrize(("phi", "is_found"), [(0.9, True), (0.0, False)])
+def test_steps_too_alike_for_their_number(tmp_path: Path, phi: float, is_found: bool) -> None:
+    generator = np.random.default_rng(5)
+    level, steps = 0.0, []
+    for _ in range(30):
+        level = phi * level + (1 - phi**2) ** 0.5 * generator.normal()
+        steps.append(0.2 * (1 + 0.02 * level))
+    assert ("few_independent_steps" in found_in(tmp_path, FakeRun([[1.0, *steps]]), steps_timed=30)) is is_found
 
 
 def results_of(root: Path, runs: Mapping[tuple[int, ...], FakeRun], names: tuple[str, ...]) -> list[PointResult]:
