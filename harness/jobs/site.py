@@ -34,7 +34,7 @@ class Site:
         self.scheduler: Scheduler = catalog.load(catalog.lookup(catalog.SCHEDULERS, cluster.scheduler, "scheduler"))
         self.is_local = cluster.scheduler == "local"
         self._run = run or (run_local if self.is_local else shell.run)
-        self._json = None if as_text else self.scheduler.JSON_STATUS
+        self._first = None if as_text else self.scheduler.FIRST_QUESTION
         self._give_up_json = give_up_json
 
     def element_id(self, array_id: str, index: int) -> str:
@@ -49,23 +49,23 @@ class Site:
     def observe(self, job_ids: Sequence[str]) -> dict[str, Observation]:
         """What the scheduler says of these jobs, in as few commands as it allows; jobs it was silent on are absent.
 
-        JSON first, where the scheduler has it. What it does not tell is asked as text, and if that tells more, or
-        if it was no JSON at all, text alone is asked from then on.
+        The scheduler's first question comes first. What it leaves open is asked in full; where that tells of a job
+        which should have been told of, or where the first answer made no sense, it is not asked again.
         """
-        found, is_away = self._observe_json(job_ids)
+        found, is_away = self._ask_first(job_ids)
         left = [job_id for job_id in job_ids if job_id not in found]
         if not left or is_away:
             return found
         answers = [self._run(argv) for argv in self.scheduler.status_argv(left)]
         told = self.scheduler.parse_status(left, answers)
         missed = [job_id for job_id, seen in told.items() if seen.state is not None]
-        if missed and self._json is not None:
-            self._distrust(f"JSON told nothing of {missed[0]}, and text did")
+        if missed and self._first is not None and self._first.tells_all:
+            self._distrust(f"{self._first.name} told nothing of {missed[0]}, though the server knows it")
         return found | told
 
-    def _observe_json(self, job_ids: Sequence[str]) -> tuple[dict[str, Observation], bool]:
-        """What is known from JSON, and whether the server was away."""
-        if (question := self._json) is None:
+    def _ask_first(self, job_ids: Sequence[str]) -> tuple[dict[str, Observation], bool]:
+        """What is known from the first question, and whether the server was away."""
+        if (question := self._first) is None:
             return {}, False
         found: dict[str, Observation] = {}
         for argv in question.argv(job_ids):
@@ -79,7 +79,7 @@ class Site:
         return found, False
 
     def _distrust(self, why: str) -> None:
-        self._json = None
+        self._first = None
         self._give_up_json(why)
 
     def jobs(self) -> list[Observation] | None:

@@ -118,7 +118,7 @@ def test_jobs_left_out_are_asked_as_text_and_the_server_is_found_out() -> None:
     assert all("1.srv" not in argv for argv in server.asked[1:])
     states(place, "1", "2", "3")
     assert server.kinds() == "Jtttt"
-    assert complaints == ["JSON told nothing of 2.srv, and text did"]
+    assert complaints == ["qstat -F json told nothing of 2.srv, though the server knows it"]
 
 
 def test_a_site_without_history_is_found_out_by_its_running_jobs() -> None:
@@ -181,10 +181,9 @@ def test_an_element_without_a_record_is_asked_as_text() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(catalog.SCHEDULERS))
-def test_only_schedulers_that_say_so_are_asked_in_json(name: str) -> None:
+def test_only_pbs_is_asked_in_json(name: str) -> None:
     module = catalog.load(catalog.SCHEDULERS[name])
-    assert not any("json" in word.lower() for argv in module.status_argv(["7.srv"]) for word in argv)
-    if module.JSON_STATUS is not None:
-        assert name == "pbs"
-        assert all("json" in argv for argv in module.JSON_STATUS.argv(["7.srv"]))
-        assert module.JSON_STATUS.argv([]) == []
+    first = module.FIRST_QUESTION.argv(["7.srv"]) if module.FIRST_QUESTION else []
+    asked = ["json" in argv for argv in first + module.status_argv(["7.srv"])]
+    assert asked == ([True, False, False] if name == "pbs" else [False] * len(asked))
+    assert module.FIRST_QUESTION is None or module.FIRST_QUESTION.argv([]) == []

@@ -60,8 +60,8 @@ def read(ids: list[str], name: str) -> dict[str, str]:
     """What the answer tells of these jobs; in JSON, only those that it has a record of."""
     if "json" not in transcripts()[name]["argv"]:
         return {job_id: in_words(seen) for job_id, seen in pbs.parse_status(ids, [answer_of(name)]).items()}
-    assert pbs.JSON_STATUS is not None
-    answer = pbs.JSON_STATUS.parse(ids, answer_of(name))
+    assert pbs.FIRST_QUESTION is not None
+    answer = pbs.FIRST_QUESTION.parse(ids, answer_of(name))
     assert not answer.broken
     assert answer.is_away is ("cannot connect" in answer_of(name).stderr)
     return {job_id: in_words(seen) for job_id, seen in answer.found.items()}
@@ -81,8 +81,8 @@ def test_status(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED["broken"])
 def test_json_that_is_none_is_refused_with_its_reason(name: str) -> None:
-    assert pbs.JSON_STATUS is not None
-    answer = pbs.JSON_STATUS.parse(EXPECTED["broken"][name]["jobs"], answer_of(name))
+    assert pbs.FIRST_QUESTION is not None
+    answer = pbs.FIRST_QUESTION.parse(EXPECTED["broken"][name]["jobs"], answer_of(name))
     assert answer.found == {}
     assert EXPECTED["broken"][name]["why"] in answer.broken
 

@@ -42,8 +42,8 @@ class ArrayRange:
 
 
 @dataclass(frozen=True)
-class JsonAnswer:
-    """What an answer in JSON told for certain; what it left out is asked as text.
+class FirstAnswer:
+    """What the answer to a first question told for certain.
 
     is_away: the server was not reached, so nothing else need be asked now. ``broken``: why no such answer is to be
     trusted from here on.
@@ -55,11 +55,16 @@ class JsonAnswer:
 
 
 @dataclass(frozen=True)
-class JsonStatus:
-    """Status asked for in JSON: the argument vectors for some jobs, and what one answer tells of them."""
+class FirstQuestion:
+    """A cheap question about jobs: the argument vectors for some of them, and what one answer tells.
 
+    ``tells_all``: it tells of every job that the scheduler knows, so that one left out is a fault.
+    """
+
+    name: str
     argv: Callable[[Sequence[str]], list[list[str]]]
-    parse: Callable[[Sequence[str], Answer], JsonAnswer]
+    parse: Callable[[Sequence[str], Answer], FirstAnswer]
+    tells_all: bool
 
 
 class Scheduler(Protocol):
@@ -71,8 +76,8 @@ class Scheduler(Protocol):
     JOB_ID_VARIABLE: str
     #: shell variable that holds the array index inside the job; empty where there are no arrays
     ARRAY_INDEX_VARIABLE: str
-    #: asked before ``status_argv``; None where the scheduler has no JSON worth asking for
-    JSON_STATUS: JsonStatus | None
+    #: asked about all jobs, before ``status_argv`` is asked about those that it leaves open; None: there is no other
+    FIRST_QUESTION: FirstQuestion | None
 
     def directives(
         self, cluster: Cluster, placement: Placement, job_name: str, output: str, array: ArrayRange | None = None

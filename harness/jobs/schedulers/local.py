@@ -13,14 +13,14 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.jobs import local_registry
-from harness.jobs.schedulers.interface import Answer, ArrayRange, JsonStatus, Submitted
+from harness.jobs.schedulers.interface import Answer, ArrayRange, FirstQuestion, Submitted
 from harness.model.cluster import Cluster
 from harness.model.job import JobState, Observation, Placement
 
 PREFIX = local_registry.PREFIX
 JOB_ID_VARIABLE = local_registry.JOB_ID_VARIABLE
 ARRAY_INDEX_VARIABLE = ""
-JSON_STATUS: JsonStatus | None = None
+FIRST_QUESTION: FirstQuestion | None = None
 
 REFUSED = local_registry.REFUSED
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from harness.errors import UserError
 from harness.jobs.schedulers import pbs_family, pbs_json
-from harness.jobs.schedulers.interface import Answer, ArrayRange, JsonAnswer, JsonStatus
+from harness.jobs.schedulers.interface import Answer, ArrayRange, FirstAnswer, FirstQuestion
 from harness.jobs.schedulers.pbs_family import Record
 from harness.jobs.schedulers.words import log_path, mebibytes, plain, whole_line
 from harness.model.cluster import Cluster
@@ -116,11 +116,11 @@ def parse_status(job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str,
     return pbs_family.parse_status(job_ids, answers, observe)
 
 
-def _parse_json(job_ids: Sequence[str], answer: Answer) -> JsonAnswer:
+def _parse_json(job_ids: Sequence[str], answer: Answer) -> FirstAnswer:
     return pbs_json.parse(job_ids, answer, observe)
 
 
-JSON_STATUS: JsonStatus | None = JsonStatus(pbs_json.argv, _parse_json)
+FIRST_QUESTION: FirstQuestion | None = FirstQuestion("qstat -F json", pbs_json.argv, _parse_json, tells_all=True)
 
 
 def parse_find(answer: Answer) -> list[Observation] | None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from harness.jobs.schedulers import pbs_family
-from harness.jobs.schedulers.interface import Answer, JsonAnswer
+from harness.jobs.schedulers.interface import Answer, FirstAnswer
 from harness.jobs.schedulers.pbs_family import Observe, Record, short_id
 
 _AWAY = "cannot connect to server"
@@ -22,19 +22,19 @@ def argv(job_ids: Sequence[str]) -> list[list[str]]:
     return [["qstat", "-x", "-f", "-F", "json", *group] for group in pbs_family.status_groups(job_ids)]
 
 
-def parse(job_ids: Sequence[str], answer: Answer, observe: Observe) -> JsonAnswer:
+def parse(job_ids: Sequence[str], answer: Answer, observe: Observe) -> FirstAnswer:
     """The jobs among ``job_ids`` that have a record of their own; of a site without history none has."""
     if _AWAY in answer.stderr:
-        return JsonAnswer({}, is_away=True)
+        return FirstAnswer({}, is_away=True)
     if answer.returncode is None:
-        return JsonAnswer({}, broken="qstat -F json gave no answer in time")
+        return FirstAnswer({}, broken="qstat -F json gave no answer in time")
     try:
         found = records(answer.stdout)
     except ValueError as error:
-        return JsonAnswer({}, broken=f"qstat -F json printed what is no JSON: {error}")
+        return FirstAnswer({}, broken=f"qstat -F json printed what is no JSON: {error}")
     seen = {short_id(job_id): observe(job_id, record) for job_id, record in found.items()}
     known = {key: observation for key, observation in seen.items() if observation is not None}
-    return JsonAnswer(pbs_family.told([job_id for job_id in job_ids if short_id(job_id) in known], known))
+    return FirstAnswer(pbs_family.told([job_id for job_id in job_ids if short_id(job_id) in known], known))
 
 
 def records(stdout: str) -> dict[str, Record]:

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from harness.jobs.schedulers.interface import Answer, ArrayRange, JsonStatus, Submitted
+from harness.jobs.schedulers.interface import Answer, ArrayRange, FirstAnswer, FirstQuestion, Submitted
 from harness.jobs.schedulers.words import log_path, mebibytes, plain, whole_line
 from harness.model.cluster import Cluster
 from harness.model.job import JobState, Observation, Placement
@@ -15,14 +15,13 @@ from harness.units import format_duration
 PREFIX = "#SBATCH"
 JOB_ID_VARIABLE = "SLURM_JOB_ID"
 ARRAY_INDEX_VARIABLE = "SLURM_ARRAY_TASK_ID"
-#: its JSON changes its shape between versions
-JSON_STATUS: JsonStatus | None = None
 
 IDS_PER_CALL = 200
 
 # squeue's columns and their widths; the name comes last so that a wide character in it moves nothing
 _COLUMNS = (("JobArrayID", 64), ("State", 24), ("exit_code", 16), ("Reason", 64), ("Name", 64))
 _SACCT_FIELDS = ("JobID", "State", "ExitCode", "Reason", "JobName")
+_COMPLETION_FIELDS = ("JobID", "State", "JobName")
 
 _QUEUED = ("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT")
 _RUNNING = ("RUNNING", "CONFIGURING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED")
@@ -108,11 +107,31 @@ def parse_submit(answer: Answer) -> Submitted:
 def status_argv(job_ids: Sequence[str]) -> list[list[str]]:
     """squeue knows a job until some minutes after its end, sacct for good where a site has accounting.
 
-    An array is asked for by its one id and answers for all its elements.
+    Where it has none, or none that answers, its list of completed jobs may tell: not of elements, since it names each
+    by another id. An array is asked for by its one id and answers for all its elements.
     """
-    groups = [",".join(group) for group in _in_groups(job_ids)]
-    sacct = ["sacct", "--allocations", "--noheader", "--parsable2", f"--format={','.join(_SACCT_FIELDS)}"]
-    return [argv for group in groups for argv in ([*_squeue(), f"--jobs={group}"], [*sacct, f"--jobs={group}"])]
+    asks = (_squeue(), _sacct("--allocations", _SACCT_FIELDS), _sacct("--completion", _COMPLETION_FIELDS))
+    return [[*ask, f"--jobs={','.join(group)}"] for group in _in_groups(job_ids) for ask in asks]
+
+
+def _sacct(source: str, fields: Sequence[str]) -> list[str]:
+    return ["sacct", source, "--noheader", "--parsable2", f"--format={','.join(fields)}"]
+
+
+def _squeue_argv(job_ids: Sequence[str]) -> list[list[str]]:
+    return [[*_squeue(), f"--jobs={','.join(group)}"] for group in _in_groups(job_ids)]
+
+
+def _parse_squeue(job_ids: Sequence[str], answer: Answer) -> FirstAnswer:
+    """A job that squeue does not list may have ended minutes ago; only a controller that answers makes that likely."""
+    if answer.returncode != 0:
+        return FirstAnswer({}, is_away="Invalid job id specified" not in answer.stderr)
+    listed = {row.job_id: row for row in _squeue_rows(answer.stdout) if row.state is not None}
+    return FirstAnswer({job_id: listed[job_id] for job_id in job_ids if job_id in listed})
+
+
+#: while squeue knows a job the site's database need not be asked; JSON changes its shape between versions
+FIRST_QUESTION: FirstQuestion | None = FirstQuestion("squeue", _squeue_argv, _parse_squeue, tells_all=False)
 
 
 def _in_groups(job_ids: Sequence[str]) -> list[list[str]]:
@@ -128,18 +147,20 @@ def _squeue() -> list[str]:
 
 
 def parse_status(job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str, Observation]:
-    """``answers`` in the order of :func:`status_argv`: squeue and sacct in turn.
+    """``answers`` in the order of :func:`status_argv`: squeue, sacct and the completed jobs in turn.
 
-    A job that an answering squeue does not list and sacct has no record of is unknown to Slurm.
+    A job that an answering squeue does not list and the others have no record of is unknown to Slurm.
     """
     found: dict[str, Observation] = {}
-    for answer, read in zip(answers, itertools.cycle((_squeue_rows, _sacct_rows))):
-        for row in read(answer.stdout) if answer.returncode == 0 else ():
-            old = found.get(row.job_id)
-            # the two were asked one after the other: the state further on is the later one
-            if old is None or _rank(row) > _rank(old):
-                found[row.job_id] = row
-    for group, answer in zip(_in_groups(job_ids), answers[::2], strict=False):
+    readers = (_squeue_rows, _sacct_rows, _completion_rows)
+    for answer, read in zip(answers, itertools.cycle(readers)):
+        # ids begin anew one day: the last of several rows is the present job's
+        rows = {row.job_id: row for row in read(answer.stdout)} if answer.returncode == 0 else {}
+        for job_id, row in rows.items():
+            # asked one after the other: the state further on is the later one
+            if job_id not in found or _rank(row) > _rank(found[job_id]):
+                found[job_id] = row
+    for group, answer in zip(_in_groups(job_ids), answers[:: len(readers)], strict=False):
         if answer.returncode == 0 or "Invalid job id specified" in answer.stderr:
             asked = set(group)
             for job_id in [job_id for job_id in job_ids if array_id(job_id) in asked]:
@@ -180,11 +201,21 @@ def _squeue_rows(stdout: str) -> Iterator[Observation]:
 
 
 def _sacct_rows(stdout: str) -> Iterator[Observation]:
+    for job_id, state, exit_code, reason, name in _cells(stdout, _SACCT_FIELDS):
+        yield from _observations(job_id, state, exit_code, reason, name)
+
+
+def _completion_rows(stdout: str) -> Iterator[Observation]:
+    for job_id, state, name in _cells(stdout, _COMPLETION_FIELDS):
+        yield from _observations(job_id, state, "", "", name)
+
+
+def _cells(stdout: str, fields: Sequence[str]) -> Iterator[list[str]]:
+    """Rows of ``--parsable2``; the last cell, the job's name, may hold the separator."""
     for line in stdout.split("\n"):
-        cells = line.split("|", len(_SACCT_FIELDS) - 1)
-        if len(cells) == len(_SACCT_FIELDS):
-            job_id, state, exit_code, reason, name = cells
-            yield from _observations(job_id, state, exit_code, reason, name)
+        cells = line.split("|", len(fields) - 1)
+        if len(cells) == len(fields):
+            yield cells
 
 
 def _observations(job_id: str, state_word: str, exit_code: str, reason: str, name: str) -> Iterator[Observation]:

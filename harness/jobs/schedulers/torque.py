@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from harness.jobs.schedulers import pbs_family
-from harness.jobs.schedulers.interface import Answer, ArrayRange, JsonStatus
+from harness.jobs.schedulers.interface import Answer, ArrayRange, FirstQuestion
 from harness.jobs.schedulers.pbs_family import Record
 from harness.jobs.schedulers.words import log_path, mebibytes, plain, whole_line
 from harness.model.cluster import Cluster
@@ -24,7 +24,7 @@ PREFIX = "#PBS"
 JOB_ID_VARIABLE = "PBS_JOBID"
 ARRAY_INDEX_VARIABLE = "PBS_ARRAYID"
 #: its ``-x`` means XML, and it has no JSON
-JSON_STATUS: JsonStatus | None = None
+FIRST_QUESTION: FirstQuestion | None = None
 
 _STATES = {**dict.fromkeys("QHWT", JobState.QUEUED), **dict.fromkeys("RES", JobState.RUNNING)}
 _COMPLETED = "C"

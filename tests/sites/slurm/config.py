@@ -9,17 +9,22 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Shape:
-    """What the site pretends to have. ``memory_mb`` and ``gpus`` are per node."""
+    """What the site pretends to have. ``memory_mb`` and ``gpus`` are per node; slurmctld remembers an ended job for
+    ``remembers_s`` seconds or somewhat more."""
 
     nodes: int = 4
     sockets: int = 2
     cores_per_socket: int = 8
     memory_mb: int = 16000
     gpus: int = 4
+    remembers_s: int = 3600
 
 
-def write(base: Path, shape: Shape, port: int) -> None:
-    """Write slurm.conf, gres.conf and plugstack.conf into ``base``; ports ``port`` … ``port + nodes`` are used."""
+def write(base: Path, shape: Shape, port: int, more: str = "") -> None:
+    """Write slurm.conf, gres.conf and plugstack.conf into ``base``; ports ``port`` … ``port + nodes`` are used.
+
+    ``more``: further lines of slurm.conf.
+    """
     devices = base / "dev"
     devices.mkdir(exist_ok=True)
     for number in range(shape.gpus):
@@ -30,7 +35,7 @@ def write(base: Path, shape: Shape, port: int) -> None:
     gres = f"Name=gpu Type=fake File={devices}/nvidia[0-{shape.gpus - 1}]\n" if shape.gpus else ""
     (base / "gres.conf").write_text(gres)
     (base / "plugstack.conf").write_text("")
-    (base / "slurm.conf").write_text(_general(base, port) + _timing() + _nodes(shape, port))
+    (base / "slurm.conf").write_text(_general(base, port) + _timing(shape) + more + _nodes(shape, port))
 
 
 def _general(base: Path, port: int) -> str:
@@ -58,11 +63,11 @@ JobAcctGatherType=jobacct_gather/linux
 """
 
 
-def _timing() -> str:
+def _timing(shape: Shape) -> str:
     # config_overrides: the nodes have more cores and memory than this machine.
     # linuxproc, task/none: no cgroups, so that any user and any container will do.
     # SlurmdTimeout, KillWait, sched_*: what takes minutes at a site takes seconds here.
-    return """\
+    return f"""\
 SlurmdParameters=config_overrides
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -73,7 +78,7 @@ GresTypes=gpu
 ReturnToService=2
 SlurmdTimeout=5
 KillWait=2
-MinJobAge=3600
+MinJobAge={shape.remembers_s}
 MaxArraySize=10001
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=1000,bf_interval=1,default_queue_depth=10000
 """

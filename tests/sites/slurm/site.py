@@ -1,4 +1,4 @@
-"""A private Slurm on loopback, started and stopped by the tests: no root, systemd, cgroups or accounting needed.
+"""A private Slurm on loopback, started and stopped by the tests: no root, systemd or cgroups needed.
 
 By hand, from the repository's root::
 
@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sites import processes
-from sites.slurm import config
+from sites.slurm import accounting, config
+from sites.slurm.accounting import Accounting
 from sites.slurm.config import Shape
 
 SYSTEM_PATHS = ("/usr/sbin", "/sbin")
@@ -29,11 +30,11 @@ DAEMONS = ("munged", "slurmctld", "slurmd")
 CLIENTS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo")
 
 
-def lacking() -> str:
-    """Why no private Slurm can be started here; empty where it can."""
-    missing = [name for name in (*DAEMONS, *CLIENTS) if not _which(name)]
+def lacking(*more: str) -> str:
+    """Why no private Slurm can be started here; empty where it can. ``more``: further programs that it needs."""
+    missing = [name for name in (*DAEMONS, *CLIENTS, *more) if not _which(name)]
     if missing:
-        return f"not installed: {', '.join(missing)} (Debian: apt-get install slurm-wlm munge)"
+        return f"not installed: {', '.join(missing)} (Debian: tests/sites/debian-packages.txt)"
     return ""
 
 
@@ -44,11 +45,14 @@ def _which(name: str) -> str | None:
 class PrivateSlurm:
     """A Slurm cluster ``node1`` … ``nodeN`` under ``base``, which must be a short path: sockets lie in it."""
 
-    def __init__(self, base: Path, shape: Shape | None = None, own_hostnames: bool = False):
+    def __init__(
+        self, base: Path, shape: Shape | None = None, own_hostnames: bool = False, has_accounting: bool = False
+    ):
         self.base = base
         self.shape = shape or Shape()
         self.own_hostnames = own_hostnames
         self.conf = base / "slurm.conf"
+        self.has_accounting = has_accounting
 
     @property
     def environment(self) -> dict[str, str]:
@@ -76,9 +80,13 @@ class PrivateSlurm:
         """Start every daemon and wait until all nodes are idle; on failure stop them and show their errors."""
         for name in ("state", "log", *(f"spool.{node}" for node in self.nodes), *(f"tmp.{n}" for n in self.nodes)):
             (self.base / name).mkdir(parents=True, exist_ok=True)
-        config.write(self.base, self.shape, free_ports(self.shape.nodes + 1))
+        port = free_ports(self.shape.nodes + 3)
+        self.accounting = Accounting(self.base, port + self.shape.nodes + 1, self.run)
+        config.write(self.base, self.shape, port, self.accounting.settings() if self.has_accounting else "")
         try:
             self._start_munged()
+            if self.has_accounting:
+                self.accounting.start()
             self.start_slurmctld()
             for node in self.nodes:
                 self.start_slurmd(node)
@@ -141,7 +149,7 @@ class PrivateSlurm:
         """End the jobs, then the daemons, then whatever of theirs is left; returns when all are gone."""
         if self._pid("slurmctld"):
             self._cancel_everything()
-        for pattern in ("slurmctld.pid", "slurmd.*.pid", "munged.pid"):
+        for pattern in ("slurmctld.pid", "slurmd.*.pid", *accounting.PID_FILES, "munged.pid"):
             # a slurmd without its controller ignores TERM for minutes
             processes.end([pid for file in self.base.glob(pattern) if (pid := self._pid_in(file))], grace_s=3)
         # slurmstepd and job processes whose controller vanished; the configuration's path is ours alone
@@ -176,6 +184,12 @@ class PrivateSlurm:
         assert pid, "slurmctld is not running"
         os.kill(pid, number)
         assert processes.wait_until(lambda: not processes.alive(pid), 20), "slurmctld does not end"
+
+    def stop_slurmdbd(self) -> None:
+        """Take the accounting away; slurmctld keeps what it has to tell it until it is back."""
+        pid = self._pid("slurmdbd")
+        assert pid, "slurmdbd is not running"
+        processes.end([pid])
 
     def kill_slurmd(self, node: str) -> None:
         """kill -9 of one node's slurmd, as when a node loses power; its jobs' processes live on, as they may."""
@@ -220,6 +234,15 @@ class PrivateSlurm:
         assert reached, f"job {job_id} is not {states} after {timeout_s} s: {job}\n{self.errors()}"
         return job
 
+    def wait_forgotten(self, *job_ids: str, timeout_s: float = 90) -> None:
+        """Wait until slurmctld has no record of these jobs or arrays any more; see ``Shape.remembers_s``."""
+
+        def is_gone() -> bool:
+            asked = self.run("squeue", "-h", "-t", "all", "-o", "%F", f"--jobs={','.join(job_ids)}", check=False)
+            return not asked.stdout.strip()
+
+        assert processes.wait_until(is_gone, timeout_s, every_s=0.5), f"slurmctld still knows {job_ids}"
+
     def scancel(self, *arguments: str) -> None:
         self.run("scancel", *arguments)
 
@@ -243,10 +266,13 @@ def _free(port: int) -> bool:
 
 
 @contextmanager
-def private_slurm(shape: Shape | None = None, own_hostnames: bool | None = None) -> Iterator[PrivateSlurm]:
+def private_slurm(
+    shape: Shape | None = None, own_hostnames: bool | None = None, has_accounting: bool = False
+) -> Iterator[PrivateSlurm]:
     """A running private Slurm, certain to be stopped: by this manager, or by a guardian if this process is killed."""
     base = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
-    site = PrivateSlurm(base, shape, processes.can_name_hosts() if own_hostnames is None else own_hostnames)
+    named = processes.can_name_hosts() if own_hostnames is None else own_hostnames
+    site = PrivateSlurm(base, shape, named, has_accounting)
     stop = [sys.executable, "-m", "sites.slurm.site", "stop", "--remove", str(base)]
     guardian = processes.guard(stop, {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
     try:
