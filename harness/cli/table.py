@@ -24,7 +24,8 @@ Examples:
   harness table quickstart --format parquet -o points.parquet
   harness table alcf_threads_prefetch --pivot parallel_threads prefetch
 Each rate is images / elapsed time in the steady window, with its 95 % interval over the repeats.
-Formats parquet and mllog hold all points or runs with full numbers; mllog are lines of MLPerf's logging.
+Formats parquet and mllog hold all points or runs with full numbers; mllog are lines of MLPerf's logging, into a
+folder that there is (-o DIR) as a file for each run.
 """
 _FORMATS = ("terminal", "csv", "markdown", "latex", "parquet", "mllog")
 
@@ -34,7 +35,12 @@ _FORMATS = ("terminal", "csv", "markdown", "latex", "parquet", "mllog")
 @click.option("--pivot", nargs=2, metavar="ROWS COLUMNS", help="images/s with one axis down and another across.")
 @click.option("--scaling", is_flag=True, help="Speed-up and efficiency along the campaign's primary axis.")
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="terminal", show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write into this file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write into this file; mllog: or this folder, a file for each run.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the points with full numbers as JSON.")
 def table(
     campaign: str,
@@ -61,7 +67,7 @@ def table(
     elif form == "parquet":
         _out(export.to_parquet(runs, described), output)
     elif form == "mllog":
-        _out(mllog.mllog_text(runs), output)
+        _out_logs(mllog.mllog_texts(runs), output)
     else:
         made = [scaling_grid.scaling_grid(runs, described)] if scaling else [grid.points_grid(runs, described)]
         _out_grids(_pivots(runs, described, pivot) if pivot else made, form, output)
@@ -79,6 +85,15 @@ def _out_grids(made: list[Grid], form: str, output: Path | None) -> None:
     # a file without a format is one for people
     writers = {"csv": tables.to_csv, "latex": export.to_latex}
     _out("".join(writers.get(form, tables.to_markdown)(one) for one in made), output)
+
+
+def _out_logs(logs: dict[str, str], output: Path | None) -> None:
+    """All logs in one, or each in a file of its own where ``output`` is a folder: MLPerf's checker takes one run."""
+    if output is None or not output.is_dir():
+        _out("".join(logs.values()), output)
+        return
+    for name, text in logs.items():
+        _out(text, output / name)
 
 
 def _out(content: str | bytes, output: Path | None) -> None:

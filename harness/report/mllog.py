@@ -26,10 +26,13 @@ _BENCHMARKS = {"resnet50": "resnet"}
 _BLOCK = {"first_epoch_num": 1, "epoch_count": 1}
 
 
-def mllog_text(table: pd.DataFrame) -> str:
-    """The lines of every run that counts and has begun, run by run."""
+def mllog_texts(table: pd.DataFrame) -> dict[str, str]:
+    """A log for each run that counts and has begun, by a file name of its own."""
     counted = table[table["counts"].fillna(False).astype(bool) & table["started_unix_s"].notna()]
-    return "".join(line for _, run in counted.iterrows() for line in run_lines(run))
+    return {
+        f"{run['point_id']}-r{run['repeat']}a{run['attempt']}.log": "".join(run_lines(run))
+        for _, run in counted.iterrows()
+    }
 
 
 def run_lines(run: Mapping[str, Any]) -> Iterator[str]:
