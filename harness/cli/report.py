@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli.campaign_choice import campaign_options, chosen
 from harness.errors import UserError
 
+if TYPE_CHECKING:
+    from harness.analysis.capacity import Group
+    from harness.analysis.recommend import Answer
+    from harness.layout import CampaignLayout
+    from harness.model.campaign import Campaign
+    from harness.report.advice import Directives
+
 EPILOG = """\b
 Examples:
   harness report quickstart
   harness report quickstart -o quickstart.html
-One file of about 5 MB with all that it shows: summary in words, findings, charts, a table of points down to each run's
+One file of about 5 MB with all that it shows: what to request, findings, charts, a table of points down to each run's
 script, environment and step trace. It may be sent to others; it opens in any browser without a network.
 """
 
@@ -38,9 +47,28 @@ def report(campaign: str, results: Path | None, output: Path | None, as_json: bo
     from harness.analysis.collect import collect
     from harness.report import html
 
-    path = output or layout.report
-    html.write(layout, collect(layout), load_campaign(layout), path)
+    path, described = output or layout.report, load_campaign(layout)
+    limits, directives = _cluster(layout, described)
+    html.write(layout, collect(layout), described, path, limits, directives)
     if as_json:
         click.echo(json.dumps({"file": str(path), "bytes": path.stat().st_size}, ensure_ascii=False))
     else:
         click.echo(str(path))
+
+
+def _cluster(layout: CampaignLayout, campaign: Campaign) -> tuple[dict[str, int], Directives | None]:
+    """What a node has, and job-script lines in the cluster's spelling; nothing where its description is not there."""
+    if not layout.cluster.is_file():
+        return {}, None
+    from harness.cli.request_lines import request_of
+    from harness.jobs.campaign import read_cluster
+
+    cluster = read_cluster(layout.cluster)
+
+    def lines(answer: Answer, group: Group) -> Sequence[str]:
+        wanted = request_of(answer, group, campaign, cluster, None)
+        if wanted is None:
+            return ()
+        return wanted.lines or tuple(f"the cluster would refuse it: {reason}" for reason in wanted.refusals)
+
+    return {"cpu_cores": cluster.node.cores}, lines

@@ -16,10 +16,11 @@ from plotly.offline import get_plotlyjs
 
 import harness
 from harness.analysis.points import point_results
-from harness.errors import UserError
+from harness.errors import UserError, of_the_system
 from harness.files import write_atomically
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
+from harness.report.advice import Directives, advices
 from harness.report.findings_list import list_findings
 from harness.report.html import charts, content
 from harness.report.request import requests
@@ -28,10 +29,20 @@ from harness.report.words import summary
 _HERE = Path(__file__).parent
 
 
-def build(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> str:
-    """The page. ``table`` is what :func:`harness.analysis.collect.collect` gave for this campaign just now."""
+def build(
+    layout: CampaignLayout,
+    table: pd.DataFrame,
+    campaign: Campaign,
+    limits: Mapping[str, int] | None = None,
+    directives: Directives | None = None,
+) -> str:
+    """The page. ``table`` is what :func:`harness.analysis.collect.collect` gave for this campaign just now; ``limits``
+    and ``directives`` are what :func:`harness.report.advice.advices` takes."""
     results = point_results(table)
-    drawn, missing = charts.all_charts(table, campaign)
+    points = content.points_data(layout, table, results, campaign)
+    grid = content.points_table(results, campaign)
+    drawn, missing = charts.all_charts(layout, table, campaign, points, [row.index for row in grid.rows])
+    advice, not_asked = advices(table, campaign, limits, directives)
     environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined)
     environment.filters["code"] = _code
     template = environment.get_template("page.html.j2")
@@ -39,31 +50,40 @@ def build(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> st
         campaign=campaign,
         version=harness.__version__,
         facts=content.facts(table, campaign),
+        advice=advice,
+        not_asked=not_asked,
         requests=requests(table, campaign),
         sentences=summary(table, campaign),
         findings=list_findings(table, campaign, ("error", "warning", "info")),
         charts=drawn,
         missing=missing,
-        grid=content.points_table(results, campaign),
+        grid=grid,
         made=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         css=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
         script=Markup((_HERE / "page.js").read_text(encoding="utf-8")),
         plotly=Markup(get_plotlyjs()),
-        data=_embedded({"charts": drawn, "points": content.points_data(layout, table, results, campaign)}),
+        data=_embedded({"charts": drawn, "points": points}),
     )
 
 
-def write(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign, path: Path) -> None:
+def write(
+    layout: CampaignLayout,
+    table: pd.DataFrame,
+    campaign: Campaign,
+    path: Path,
+    limits: Mapping[str, int] | None = None,
+    directives: Directives | None = None,
+) -> None:
     """Write the page.
 
     Raises:
         UserError: for a path that cannot be written.
     """
-    page = build(layout, table, campaign)
+    page = build(layout, table, campaign, limits, directives)
     try:
         write_atomically(path, page.encode("utf-8", "replace"))
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; choose another file with -o") from None
+        raise UserError(of_the_system(error, path)) from None
 
 
 def _code(sentence: str) -> Markup:

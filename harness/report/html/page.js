@@ -20,7 +20,7 @@
     // the buttons lie over the plot on touch screens, where they never hide
     made.modebar = { bgcolor: "rgba(0,0,0,0)", color: colour("--faint") };
     made.font = { color: colour("--ink"), size: narrow.matches ? 11 : 12 };
-    made.legend = { orientation: "h", y: -0.22, x: 0, yanchor: "top" };
+    made.legend = { orientation: "h", y: 1.02, x: 0, yanchor: "bottom" };
     made.xaxis = axis(layout.xaxis);
     made.yaxis = axis(layout.yaxis);
     if (narrow.matches && chart.narrow) {
@@ -37,7 +37,6 @@
     const options = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] };
     return Plotly.react(place, chart.traces, look(chart), options);
   }
-
   function redraw() {
     drawn.forEach((chart, place) => (place.isConnected ? draw(place, chart) : drawn.delete(place)));
   }
@@ -68,6 +67,15 @@
     });
   }
 
+  // a logarithmic axis labelled at 1, 2 and 5 of each decade, in whole numbers
+  function decades(sorted) {
+    const ticks = [];
+    for (let power = Math.floor(Math.log10(sorted[0])); power <= Math.log10(sorted[sorted.length - 1]); power += 1) {
+      ticks.push(...[1, 2, 5].map((digit) => digit * 10 ** power));
+    }
+    return { type: "log", rangemode: "normal", tickmode: "array", tickvals: ticks, ticktext: ticks.map((t) => String(Number(t.toPrecision(3)))) };
+  }
+
   function traceChart(trace) {
     const first = trace.steady_from === null ? Infinity : trace.steady_from;
     const part = (wanted) => trace.step.map((step, i) => ((step >= first) === wanted ? trace.ms[i] : null));
@@ -78,7 +86,7 @@
     const layout = { xaxis: { title: { text: "step" } }, yaxis: { title: { text: "step time, ms" }, rangemode: "tozero" },
       height: 300, showlegend: true };
     const sorted = trace.ms.slice().sort((a, b) => a - b);
-    if (sorted[sorted.length - 1] > 8 * sorted[sorted.length >> 1] && sorted[0] > 0) Object.assign(layout.yaxis, { type: "log", dtick: "D2" });
+    if (sorted[sorted.length - 1] > 8 * sorted[sorted.length >> 1] && sorted[0] > 0) Object.assign(layout.yaxis, decades(sorted));
     if (trace.occupancy.length) {
       traces.push({ type: "scatter", mode: "lines", name: "batches ready", x: trace.step, y: trace.occupancy, yaxis: "y2",
         line: { color: "#D55E00", width: 1, shape: "hv" } });
@@ -190,5 +198,19 @@
   document.querySelector(".filters").addEventListener("submit", (event) => event.preventDefault());
   apply();
 
-  document.querySelectorAll(".plot[data-chart]").forEach((place) => draw(place, data.charts[Number(place.dataset.chart)]));
+  function chosen(chart, number) {
+    if (!chart.choices) return chart;
+    const choice = chart.choices[number];
+    if (choice.point === undefined) return choice;
+    const runs = data.points[choice.point].runs.filter((run) => run.trace);
+    return traceChart((runs.find((run) => run.state === "SUCCEEDED") || runs[0]).trace);
+  }
+
+  document.querySelectorAll(".chart").forEach(function (figure) {
+    const place = figure.querySelector(".plot");
+    const menu = figure.querySelector(".choose");
+    const chart = data.charts[Number(place.dataset.chart)];
+    draw(place, chosen(chart, 0));
+    if (menu) menu.addEventListener("change", () => draw(place, chosen(chart, Number(menu.value))));
+  });
 })();

@@ -11,12 +11,13 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from harness.errors import UserError
+from harness.errors import UserError, of_the_system
 from harness.files import write_atomically
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.report.plots import (
     axis_grid,
+    axis_lines,
     ceilings,
     encoding_bars,
     loss_rate,
@@ -61,6 +62,7 @@ MAKERS: dict[str, Maker] = {
     step_times.NAME: _step_times,
     scaling_ranks.NAME: scaling_ranks.figure,
     axis_grid.NAME: axis_grid.figure,
+    axis_lines.NAME: axis_lines.figure,
     encoding_bars.NAME: lambda _layout, table, campaign: encoding_bars.figure(table, campaign),
     storage_staging.NAME: lambda _layout, table, campaign: storage_staging.figure(table, campaign),
     queue_grid.NAME: queue_grid.figure,
@@ -106,5 +108,5 @@ def _save(figure: Figure, path: Path, form: str) -> Path:
     try:
         write_atomically(path, buffer.getvalue())
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; the figures need a writable directory") from None
+        raise UserError(of_the_system(error, path)) from None
     return path

@@ -144,39 +144,39 @@ def _shifted(xs: Sequence[float], place: float, panel: Panel) -> list[float]:
 
 def draw_all_panels(data: Curves, campaign: Campaign, ylabel: str) -> Figure:
     """The whole figure from zero: a panel each, one legend, a note on how to read it."""
-    figure, axes = style.panels(len(data.panels))
-    for ax, panel in zip(axes, data.panels, strict=True):
+    shown = style.every(list(data.panels), MOST_PANELS)
+    figure, axes = style.panels(len(shown))
+    for ax, panel in zip(axes, shown, strict=True):
         draw_panel(ax, data, panel)
-        ax.set_ylim(0, _top(panel))
+        ax.set_ylim(0, top(panel))
     finish(figure, axes, data, campaign, ylabel)
     return figure
 
 
-def _top(panel: Panel) -> float | None:
-    """The upper end of the y axis; None: as the data have it. A very wide interval must not flatten all others."""
+def top(panel: Panel) -> float:
+    """The upper end of the y axis: a very wide interval must not flatten all others."""
     highest = max(y for line in panel.lines for y in line.y)
     widest = max((v for line in panel.lines for v in line.high if math.isfinite(v)), default=highest)
-    return MOST_HEADROOM * highest if widest > MOST_HEADROOM * highest else None
+    return min(1.06 * max(widest, highest), MOST_HEADROOM * highest)
+
+
+def longer_than_shown(panels: Sequence[Panel]) -> bool:
+    """Whether an interval runs out of its panel."""
+    return any(v > top(panel) for panel in panels for line in panel.lines for v in line.high if math.isfinite(v))
 
 
 #: The y axis ends at this many times the highest value; longer interval bars run out of the panel.
 MOST_HEADROOM = 2.5
+#: More panels are evenly thinned out.
+MOST_PANELS = 12
 
 
 def finish(figure: Figure, axes: Sequence[Axes], data: Curves, campaign: Campaign, ylabel: str) -> None:
     """The y label on the left, the legend below the panels, and what bars and hollow markers mean."""
     for ax in axes[:: style.ACROSS]:
         ax.set_ylabel(ylabel)
-    handles: dict[str, Any] = {}
-    for ax in axes:
-        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
-            handles.setdefault(name, handle)
-    named = {name: handle for name, handle in handles.items() if name}
-    if named:
-        widest = max(len(line) for name in named for line in name.split("\n"))
-        columns = max(1, min(len(named), int(figure.get_figwidth() * 11 / (widest + 8))))
-        figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=columns)
-    style.note(figure, campaign, _note(data))
+    style.legend_below(figure, style.handles_of(axes))
+    style.note(figure, campaign, style.of_all(axes, data.panels, "panels") + _note(data))
 
 
 def _note(data: Curves) -> str:
@@ -184,7 +184,7 @@ def _note(data: Curves) -> str:
     if len(data.labels) > style.MOST_NAMED:
         parts = [f"{len(data.labels)} series, named in the table"]
     elif any(math.isfinite(v) for line in lines for v in line.low):
-        parts = ["bars: 95 % interval" + (", some longer than shown" if any(map(_top, data.panels)) else "")]
+        parts = ["bars: 95 % interval" + (", some longer than shown" if longer_than_shown(data.panels) else "")]
     else:
         parts = ["no intervals: too few runs and steps"]
     if any(d for line in lines for d in line.doubtful):

@@ -46,7 +46,8 @@ def _map(members: list[PointResult], axes: tuple[str, str], title: str) -> heat.
     places = {(m.axes.get(axes[0]), m.axes.get(axes[1])): m for m in members}
     doubtful = frozenset(place for place, member in places.items() if not member.trusted)
     title = "measured here" if title == "all" else title
-    return heat.make(title, {place: member.rate.value for place, member in places.items()}, doubtful)
+    bounds = {place: (m.rate.low, m.rate.high) for place, m in places.items() if m.rate.known}
+    return heat.make(title, {place: member.rate.value for place, member in places.items()}, doubtful, bounds)
 
 
 def _published(layout: CampaignLayout, campaign: Campaign, axes: tuple[str, str]) -> heat.Map | None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -18,7 +15,9 @@ from harness.model.campaign import Campaign
 from harness.report.grid import text
 from harness.report.plots import style
 
-MOST_GROUPS = 24
+MOST_GROUPS, MOST_NAMES = 24, 12
+#: Height of a bar.
+BAR_INCHES = 0.22
 #: The axis ends at this many times the highest bar; longer intervals run out of it.
 MOST_HEADROOM = 2.0
 
@@ -58,40 +57,53 @@ def data(table: pd.DataFrame, campaign: Campaign, axis: str) -> Bars | str:
 def draw(bars: Bars, campaign: Campaign) -> Figure:
     """Horizontal groups; intervals as thin lines, bars not to rely on pale."""
     places = style.every(list(range(len(bars.groups))), MOST_GROUPS)
-    figure = Figure(figsize=(8, 1.6 + len(places) * (0.22 * len(bars.names) + 0.2)), layout="constrained")
+    names = style.every(list(bars.names), MOST_NAMES)
+    labels = [style.wrapped(bars.groups[place], 40) for place in places]
+    letters = 0.18 * max(label.count("\n") + 1 for label in labels)
+    size = max(letters, BAR_INCHES * len(names) + 0.2)
+    figure = Figure(figsize=(8, 1.4 + len(places) * size), layout="constrained")
     ax = figure.subplots()
-    height = 0.8 / len(bars.names)
-    for index, name in enumerate(bars.names):
+    height = 0.8 / len(names)
+    for index, name in enumerate(names):
         for row, place in enumerate(places):
             estimate = bars.values[place].get(name)
-            if estimate is None:
-                continue
-            y = -row - (index - (len(bars.names) - 1) / 2) * height
-            colour = style.COLOURS[index % len(style.COLOURS)]
-            pale = 0.35 if (bars.groups[place], name) in bars.doubtful else 1.0
-            ax.barh(y, estimate.value, height * 0.92, color=colour, alpha=pale, label=name, edgecolor="white",
-                    hatch=_HATCHES[index // len(style.COLOURS) % len(_HATCHES)])  # fmt: skip
-            if estimate.known:
-                ax.plot([estimate.low, estimate.high], [y, y], color="black", linewidth=1)
-    _finish(figure, bars, places, campaign)
+            if estimate is not None:
+                y = -row - (index - (len(names) - 1) / 2) * height
+                pale = 0.35 if (bars.groups[place], name) in bars.doubtful else 1.0
+                ax.barh(y, estimate.value, height * 0.92, label=style.wrapped(name), alpha=pale, **_look(index))
+                if estimate.known:
+                    ax.plot([estimate.low, estimate.high], [y, y], color="black", linewidth=1)
+    ax.set_yticks([-row for row in range(len(places))], labels)
+    _finish(figure, bars)
+    shown = style.of_all(places, bars.groups, "groups") + style.of_all(names, bars.names, bars.axis + "s")
+    style.note(figure, campaign, shown + _note(bars))
     return figure
+
+
+def _look(index: int) -> dict[str, Any]:
+    colour = style.COLOURS[index % len(style.COLOURS)]
+    return {"color": colour, "edgecolor": "white", "hatch": _HATCHES[index // len(style.COLOURS) % len(_HATCHES)]}
 
 
 _HATCHES = ("", "//", "..")
 
 
-def _finish(figure: Figure, bars: Bars, places: Sequence[int], campaign: Campaign) -> None:
-    ax = figure.axes[0]
+def _ends(bars: Bars) -> tuple[float, float]:
+    """The highest bar, and the end of the longest interval."""
     highest = max(e.value for group in bars.values for e in group.values())
-    widest = max((e.high for group in bars.values for e in group.values() if e.known), default=math.nan)
-    clipped = widest > MOST_HEADROOM * highest
-    ax.set_xlim(0, MOST_HEADROOM * highest if clipped else 1.05 * np.nanmax([highest, widest]))
-    ax.set_yticks([-row for row in range(len(places))], [style.wrapped(bars.groups[p], 40) for p in places])
+    return highest, max((e.high for group in bars.values for e in group.values() if e.known), default=highest)
+
+
+def _finish(figure: Figure, bars: Bars) -> None:
+    ax = figure.axes[0]
+    highest, widest = _ends(bars)
+    ax.set_xlim(0, min(MOST_HEADROOM * highest, 1.05 * max(highest, widest)))
     ax.set_xlabel("images/s (steady)")
     ax.grid(axis="y", visible=False)
-    handles = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-    columns = max(1, min(len(handles), 80 // (max(map(len, handles)) + 4)))
-    figure.legend(handles.values(), [style.wrapped(n) for n in handles], loc="outside lower center", ncols=columns)
-    parts = ["lines: 95 % interval" + (", some longer than shown" if clipped else "")]
-    parts += ["pale: do not rely on it"] if bars.doubtful else []
-    style.note(figure, campaign, style.of_all(places, bars.groups) + "; ".join(parts))
+    style.legend_below(figure, style.handles_of([ax]))
+
+
+def _note(bars: Bars) -> str:
+    highest, widest = _ends(bars)
+    longer = ", some longer than shown" if widest > MOST_HEADROOM * highest else ""
+    return f"lines: 95 % interval{longer}" + ("; pale: do not rely on it" if bars.doubtful else "")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from harness.analysis.points import point_results
@@ -19,6 +21,8 @@ NAME = "ceilings"
 MOST_PANELS = 9
 #: Share of waiting above which the input pipeline is what limits: its ceiling is then the rate itself.
 WAITING = 0.2
+#: A panel whose values spread by more than this factor has a logarithmic scale.
+LOGARITHMIC = 8.0
 
 
 @dataclass(frozen=True)
@@ -64,32 +68,34 @@ def draw(axis: str, panels: list[Panel], campaign: Campaign) -> Figure:
     everything, panels = panels, style.every(panels, MOST_PANELS)
     figure, axes = style.panels(len(panels))
     for ax, panel in zip(axes, panels, strict=True):
-        ax.plot(panel.x, panel.compute, color=style.COLOURS[2], label="ceiling: computing and exchange alone")
-        if max(np.array(panel.compute) / np.array(panel.copied)) > 1.01:
-            ax.plot(panel.x, panel.copied, color=style.COLOURS[5], linestyle="--", label="ceiling: no waiting for data")
-        ax.plot(panel.x, panel.rate, color=style.COLOURS[0], marker="o", markerfacecolor="white", label="measured")
-        limited = [(x, y) for x, y, waits in zip(panel.x, panel.rate, panel.waiting, strict=True) if waits]
-        if limited:
-            ax.plot(
-                *zip(*limited, strict=True),
-                "o",
-                color=style.COLOURS[1],
-                label="measured, limited by the input pipeline",
-            )
-        style.integer_ticks(ax, list(panel.x))
-        ax.set_yscale("log")
-        style.plain_log(ax.yaxis)
-        low, high = min(panel.rate), max(v for v in panel.compute if math.isfinite(v))
-        ax.set_ylim(low / 1.5, high * 1.5)
+        _draw_panel(ax, panel)
         ax.set_xlabel(style.named(axis))
-        ax.set_title(style.wrapped(panel.title, 44))
     for ax in axes[:: style.ACROSS]:
         ax.set_ylabel("images/s (steady)")
-    handles = {n: h for ax in axes for h, n in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=min(len(panels), 2))
+    style.legend_below(figure, style.handles_of(axes))
     note = "ceilings from the waits recorded in the same runs; where data are read while computing, they may be lower"
-    style.note(figure, campaign, style.of_all(panels, everything) + note)
+    style.note(figure, campaign, style.of_all(panels, everything, "series") + note)
     return figure
+
+
+def _draw_panel(ax: Axes, panel: Panel) -> None:
+    ax.plot(panel.x, panel.compute, color=style.COLOURS[2], label="ceiling: computing and exchange alone")
+    if max(np.array(panel.compute) / np.array(panel.copied)) > 1.01:
+        ax.plot(panel.x, panel.copied, color=style.COLOURS[5], linestyle="--", label="ceiling: no waiting for data")
+    ax.plot(panel.x, panel.rate, color=style.COLOURS[0], marker="o", markerfacecolor="white", label="measured")
+    limited = [(x, y) for x, y, waits in zip(panel.x, panel.rate, panel.waiting, strict=True) if waits]
+    if limited:
+        look: Any = {"color": style.COLOURS[1], "label": "measured, limited by the input pipeline"}
+        ax.plot(*zip(*limited, strict=True), "o", **look)
+    style.integer_ticks(ax, list(panel.x))
+    low, high = min(panel.rate), max(v for v in panel.compute if math.isfinite(v))
+    if high > LOGARITHMIC * low:
+        ax.set_yscale("log")
+        style.plain_log(ax.yaxis)
+        ax.set_ylim(low / 1.5, high * 1.5)
+    else:
+        ax.set_ylim(0, 1.1 * high)
+    ax.set_title(style.wrapped(panel.title, 44))
 
 
 def figure(table: pd.DataFrame, campaign: Campaign) -> Figure | str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import matplotlib
@@ -30,13 +30,15 @@ MOST_TICKS = 20
 
 @dataclass(frozen=True)
 class Map:
-    """``cells``: (row value, column value) → number; ``doubtful`` those not to rely on."""
+    """``cells``: (row value, column value) → number; ``doubtful`` those not to rely on; ``bounds``: the ends of the
+    95 % interval where it is known."""
 
     title: str
     rows: tuple[Any, ...]
     columns: tuple[Any, ...]
     cells: Mapping[tuple[Any, Any], float]
     doubtful: frozenset[tuple[Any, Any]] = frozenset()
+    bounds: Mapping[tuple[Any, Any], tuple[float, float]] = field(default_factory=dict)
 
 
 def pair_of_axes(results: Sequence[PointResult], campaign: Campaign) -> tuple[str, str] | None:
@@ -52,11 +54,24 @@ def pair_of_axes(results: Sequence[PointResult], campaign: Campaign) -> tuple[st
     return None
 
 
-def make(title: str, cells: Mapping[tuple[Any, Any], float], doubtful: frozenset[tuple[Any, Any]] = frozenset()) -> Map:
+def make(
+    title: str,
+    cells: Mapping[tuple[Any, Any], float],
+    doubtful: frozenset[tuple[Any, Any]] = frozenset(),
+    bounds: Mapping[tuple[Any, Any], tuple[float, float]] | None = None,
+) -> Map:
     """A map whose rows and columns are the values found in ``cells``, in order."""
     rows = tuple(sorted({row for row, _ in cells}, key=lambda v: sort_key([v])))
     columns = tuple(sorted({column for _, column in cells}, key=lambda v: sort_key([v])))
-    return Map(title, rows, columns, cells, doubtful)
+    return Map(title, rows, columns, cells, doubtful, bounds or {})
+
+
+def transposed(one: Map) -> Map:
+    """Rows and columns changed over."""
+    turned = {(column, row): value for (row, column), value in one.cells.items()}
+    bounds = {(column, row): ends for (row, column), ends in one.bounds.items()}
+    doubtful = frozenset((column, row) for row, column in one.doubtful)
+    return Map(one.title, one.columns, one.rows, turned, doubtful, bounds)
 
 
 def draw(ax: Axes, one: Map, row_axis: str, column_axis: str, scale: Normalize) -> None:

@@ -47,19 +47,21 @@ def data(table: pd.DataFrame) -> list[Outcome] | str:
 
 
 def draw(outcomes: list[Outcome], campaign: Campaign) -> Figure:
-    """A marker per run, coloured by its group."""
+    """A marker per run, coloured by its group; very many groups in the order of their colours, without names."""
     figure, (ax,) = style.panels(1, width=6.5, height=4)
     groups = list(dict.fromkeys(outcome.group for outcome in outcomes))
+    many = len(groups) > style.MOST_NAMED
     for index, group in enumerate(groups):
         members = [outcome for outcome in outcomes if outcome.group == group]
-        look = style.series_style(index) | {"linestyle": "none"}
-        ax.plot([m.rate for m in members], [m.loss for m in members], label=style.wrapped(group), **look)
+        look = style.crowd_style(index, len(groups)) | {"markersize": 8} if many else style.series_style(index)
+        name = "" if many else style.wrapped(group)
+        ax.plot([m.rate for m in members], [m.loss for m in members], label=name, **(look | {"linestyle": "none"}))
     ax.set_xlabel("images consumed per second (steady)")
     ax.set_ylabel("last training loss")
     ax.margins(0.15)
-    if len(groups) > 1:
-        figure.legend(loc="outside lower center", ncols=4)
-    style.note(figure, campaign, "a marker per run; images consumed count repeated ones")
+    style.legend_below(figure, style.handles_of([ax]))
+    crowd = f"; dark to bright: {groups[0]} to {groups[-1]}" if many else ""
+    style.note(figure, campaign, f"a marker per run; images consumed count repeated ones{crowd}")
     return figure
 
 

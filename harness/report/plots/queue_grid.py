@@ -113,7 +113,7 @@ def _draw_cell(ax: Axes, cell: Cell | None, highest: float, labelled: bool) -> N
     twin.plot(cell.step, cell.occupancy, color=style.COLOURS[1], linewidth=1)
     twin.set_ylim(0, 1.1 * highest)
     twin.grid(False)
-    twin.tick_params(labelsize=7, labelright=labelled, colors=style.COLOURS[1])
+    twin.tick_params(labelsize=7, labelright=labelled, right=labelled, colors=style.COLOURS[1])
 
 
 def figure(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Figure | str:

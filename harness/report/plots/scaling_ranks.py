@@ -108,8 +108,7 @@ def draw(series: list[Scaling], campaign: Campaign) -> Figure:
         style.integer_ticks(ax, [float(n) for n in ends])
         ax.set_xlabel("ranks")
         ax.set_ylabel(name)
-    handles, names = left.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=2)
+    style.legend_below(figure, style.handles_of([left]))
     style.note(figure, campaign, f"{style.of_all(series, everything)}against the fewest ranks; bars: 95 % interval")
     return figure
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from harness.analysis.scaling import RESOURCES
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.report.plots import published, style
-from harness.report.plots.along_axis import Curves, curves, draw_panel, finish
+from harness.report.plots.along_axis import MOST_PANELS, Curves, Line, Panel, curves, draw_panel, finish, top
 
 NAME = "speed-up"
 
@@ -28,28 +29,42 @@ def data(table: pd.DataFrame, campaign: Campaign) -> Curves | str:
     return found
 
 
-def draw(curves: Curves, campaign: Campaign, study: published.Study | None = None) -> Figure:
-    figure, axes = style.panels(len(curves.panels))
-    for ax, panel in zip(axes, curves.panels, strict=True):
-        for base in sorted({line.x[0] for line in panel.lines if line.x[0] > 0}):
-            ends = sorted({x for line in panel.lines for x in line.x if x >= base})
-            ax.plot(ends, [x / base for x in ends], color=style.GREY, linewidth=1, linestyle=(0, (1, 2)), label="ideal")
+def study_line(study: published.Study | None, axis: str) -> Line | None:
+    """A study's speed-up against its own first value, as the measured lines are; None where it has no such axis."""
+    if study is None or axis not in study.table:
+        return None
+    best = study.table.groupby(axis)["images_per_second"].max().sort_index()
+    x, y = tuple(float(v) for v in best.index), tuple(float(v) for v in best / best.iloc[0])
+    nothing = tuple(math.nan for _ in x)
+    return Line(f"published: {study.name}", x, y, nothing, nothing, tuple(False for _ in x))
+
+
+def draw(curves: Curves, campaign: Campaign, study: Line | None = None) -> Figure:
+    shown = style.every(list(curves.panels), MOST_PANELS)
+    figure, axes = style.panels(len(shown))
+    for ax, panel in zip(axes, shown, strict=True):
+        _draw_ideal(ax, panel)
         draw_panel(ax, curves, panel)
-        if study is not None and curves.axis in study.table:
-            # against its own first value, as the measured lines are
-            rows = study.table.sort_values(curves.axis)
-            x, rate = rows[curves.axis], rows["images_per_second"]
-            look: Any = {"color": "black", "marker": "x", "linestyle": ":"}
-            ax.plot(x, rate / rate.iloc[0], label=f"published: {study.name}", **look)
+        if study is not None:
+            ax.plot(study.x, study.y, color="black", marker="x", linestyle=":", label=style.wrapped(study.label))
+            style.integer_ticks(ax, [x for line in (*panel.lines, study) for x in line.x])
         if ax.get_xscale() == "log":
             ax.set_yscale("log", base=2)
             style.plain_powers(ax.yaxis)
         else:
-            ax.set_ylim(bottom=0)
+            ax.set_ylim(0, max([top(panel), *(1.06 * y for y in (study.y if study else ()))]))
     finish(figure, axes, curves, campaign, "speed-up")
     return figure
 
 
+def _draw_ideal(ax: Axes, panel: Panel) -> None:
+    for base in sorted({line.x[0] for line in panel.lines if line.x[0] > 0}):
+        ends = sorted({x for line in panel.lines for x in line.x if x >= base})
+        ax.plot(ends, [x / base for x in ends], color=style.GREY, linewidth=1, linestyle=(0, (1, 2)), label="ideal")
+
+
 def figure(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Figure | str:
     found = data(table, campaign)
-    return found if isinstance(found, str) else draw(found, campaign, published.study(layout, campaign))
+    if isinstance(found, str):
+        return found
+    return draw(found, campaign, study_line(published.study(layout, campaign), found.axis))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from harness.analysis import stats
 from harness.analysis.points import PointResult, point_results, sort_key
 from harness.analysis.scaling import label, series_axes
+from harness.analysis.stats import Estimate
 from harness.model.campaign import Campaign
 from harness.model.job import JobState
 from harness.report.numbers import number
@@ -24,13 +28,15 @@ MOST_PANELS = 9
 
 @dataclass(frozen=True)
 class Storage:
-    """images/s of one storage with its interval's ends (NaN: none), and the seconds that staging took first."""
+    """images/s of one storage, and the seconds that staging took first."""
 
     name: str
-    rate: float
-    low: float
-    high: float
+    estimate: Estimate
     stage_s: float
+
+    @property
+    def rate(self) -> float:
+        return self.estimate.value
 
 
 @dataclass(frozen=True)
@@ -63,20 +69,41 @@ def data(table: pd.DataFrame, campaign: Campaign) -> list[Panel] | str:
 
 
 def _storage(result: PointResult, stage_s: float) -> Storage:
-    rate = result.rate
-    low, high = (rate.low, rate.high) if rate.known else (math.nan, math.nan)
-    return Storage(str(result.axes["storage"]), rate.value, low, high, stage_s)
+    return Storage(str(result.axes["storage"]), result.rate, stage_s)
 
 
-def break_even(storages: list[Storage]) -> float:
+def break_even(storages: Sequence[Storage]) -> float:
     """Images N at which stage + N / staged rate equals N / the best rate without staging."""
+    pair = direct_and_staged(storages)
+    gain_s = 1 / pair[0].rate - 1 / pair[1].rate if pair else 0.0
+    return pair[1].stage_s / gain_s if pair and gain_s > 0 else math.nan
+
+
+def direct_and_staged(storages: Sequence[Storage]) -> tuple[Storage, Storage] | None:
+    """The fastest that is read where it lies, and the fastest that is staged; None where one of them is missing."""
     direct = [s for s in storages if s.stage_s == 0]
     copied = [s for s in storages if s.stage_s > 0]
     if not direct or not copied:
-        return math.nan
-    slow, fast = max(direct, key=lambda s: s.rate), max(copied, key=lambda s: s.rate)
-    gain_s = 1 / slow.rate - 1 / fast.rate
-    return fast.stage_s / gain_s if gain_s > 0 else math.nan
+        return None
+    return max(direct, key=lambda s: s.rate), max(copied, key=lambda s: s.rate)
+
+
+def most_images(panel: Panel) -> float:
+    """Up to where the lines are drawn: twice the break-even, or ten minutes of the slowest storage."""
+    return 2 * panel.break_even if math.isfinite(panel.break_even) else 600 * min(s.rate for s in panel.storages)
+
+
+def verdict(panel: Panel) -> str:
+    """Whether staging pays, as far as the intervals tell; empty where nothing was staged."""
+    pair = direct_and_staged(panel.storages)
+    if pair is None:
+        return ""
+    gain = stats.ratio(pair[1].estimate, pair[0].estimate)
+    told = gain.known and gain.differs_from(1.0)
+    if not math.isfinite(panel.break_even):
+        return "staging never pays" if told else "no gain from staging is seen"
+    after = f"after {number(panel.break_even, 3).rstrip('.')} images"
+    return f"staging pays {after}" if told else f"staging may pay {after}: the rates cannot be told apart"
 
 
 def draw(panels: list[Panel], campaign: Campaign) -> Figure:
@@ -85,32 +112,37 @@ def draw(panels: list[Panel], campaign: Campaign) -> Figure:
     figure, axes = style.panels(len(panels))
     names = list(dict.fromkeys(s.name for panel in everything for s in panel.storages))
     for ax, panel in zip(axes, panels, strict=True):
-        slowest = min(s.rate for s in panel.storages)
-        most = 2 * panel.break_even if math.isfinite(panel.break_even) else 600 * slowest
-        images = np.linspace(0, most, 50)
-        for storage in panel.storages:
-            colour = style.COLOURS[names.index(storage.name) % len(style.COLOURS)]
-            name = storage.name + (" (staged first)" if storage.stage_s else "")
-            ax.plot(images, storage.stage_s + images / storage.rate, color=colour, label=style.wrapped(name))
-            if math.isfinite(storage.low):
-                ends = (storage.stage_s + images / storage.high, storage.stage_s + images / storage.low)
-                ax.fill_between(images, *ends, color=colour, alpha=0.15, linewidth=0)
-        title = panel.title
-        if math.isfinite(panel.break_even):
-            ax.axvline(panel.break_even, color=style.GREY, linewidth=1, linestyle=":")
-            title += f": staging pays after {number(panel.break_even, 3).rstrip('.')} images"
-        elif any(s.stage_s for s in panel.storages):
-            title += ": staging never pays"
-        ax.set_title(style.wrapped(title.removeprefix("all: "), 44))
-        ax.set_xlabel("images")
-        ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.set_ylabel("time, s")
-        ax.set_ylim(0, 1.1 * (max(s.stage_s for s in panel.storages) + most / slowest))
-        ax.set_xlim(0, most)
-    handles = {n: h for ax in axes for h, n in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
-    style.note(figure, campaign, f"{style.of_all(panels, everything)}bands: 95 % interval of the rate")
+        _draw_panel(ax, panel, names)
+    handles = style.handles_of(axes)
+    if len(handles) <= style.MOST_NAMED:
+        style.legend_below(figure, handles)
+    crowd = f"; {len(names)} storages, named in the table" if len(handles) > style.MOST_NAMED else ""
+    note = f"{style.of_all(panels, everything, 'panels')}bands: 95 % interval of the rate{crowd}"
+    style.note(figure, campaign, note)
     return figure
+
+
+def _draw_panel(ax: Axes, panel: Panel, names: list[str]) -> None:
+    most = most_images(panel)
+    images = np.linspace(0, most, 50)
+    for storage in panel.storages:
+        look = style.series_style(names.index(storage.name)) | {"marker": ""}
+        name = storage.name + (" (staged first)" if storage.stage_s else "")
+        ax.plot(images, storage.stage_s + images / storage.rate, label=style.wrapped(name), **look)
+        if storage.estimate.known:
+            low, high = storage.estimate.low, storage.estimate.high
+            ends = (storage.stage_s + images / high, storage.stage_s + images / low)
+            ax.fill_between(images, *ends, color=look["color"], alpha=0.15, linewidth=0)
+    if math.isfinite(panel.break_even):
+        ax.axvline(panel.break_even, color=style.GREY, linewidth=1, linestyle=":")
+    title = ": ".join(part for part in (panel.title.removeprefix("all"), verdict(panel)) if part)
+    ax.set_title(style.wrapped(title, 44))
+    ax.set_xlabel("images")
+    ax.xaxis.set_major_locator(MaxNLocator(4))
+    ax.set_ylabel("time, s")
+    slowest = min(s.rate for s in panel.storages)
+    ax.set_ylim(0, 1.1 * (max(s.stage_s for s in panel.storages) + most / slowest))
+    ax.set_xlim(0, most)
 
 
 def figure(table: pd.DataFrame, campaign: Campaign) -> Figure | str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -70,16 +70,37 @@ def series_style(index: int) -> dict[str, Any]:
 
 
 def wrapped(text: str, width: int = 34) -> str:
-    """A long name on at most three lines."""
+    """A long name on at most three lines; of a longer one the beginning and the end, which tell it from others."""
     lines = textwrap.wrap(text, width, break_long_words=True) or [""]
-    return "\n".join(lines if len(lines) <= 3 else [*lines[:2], lines[2][: width - 1] + "…"])
+    return "\n".join(lines if len(lines) <= 3 else [*lines[:2], "…" + text[1 - width :]])
+
+
+def legend_below(figure: Figure, handles: Mapping[str, Any]) -> None:
+    """One legend under the panels, in as many columns as fit; the figure grows by its height."""
+    if not handles:
+        return
+    widest = max(len(line) for name in handles for line in name.split("\n"))
+    columns = max(1, min(len(handles), int(figure.get_figwidth() / (0.078 * widest + 0.55))))
+    tallest = max(name.count("\n") + 1 for name in handles)
+    figure.set_figheight(figure.get_figheight() + 0.17 * tallest * -(-len(handles) // columns))
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns)
+
+
+def handles_of(axes: Sequence[Axes]) -> dict[str, Any]:
+    """Legend name → handle, of all panels together, each name once."""
+    found: dict[str, Any] = {}
+    for ax in axes:
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            if name:
+                found.setdefault(name, handle)
+    return found
 
 
 def panels(count: int, width: float = 4.2, height: float = 3.2) -> tuple[Figure, list[Axes]]:
     """A figure with ``count`` panels in rows of at most :data:`ACROSS`. Not registered with pyplot: no global state."""
     across = min(count, ACROSS)
     down = -(-count // across)
-    figure = Figure(figsize=(max(width * across, 5.0), height * down + 0.5), layout="constrained")
+    figure = Figure(figsize=(max(width * across, 5.0), height * down + 0.3), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False).ravel().tolist()
     for spare in axes[count:]:
         spare.remove()
@@ -114,9 +135,9 @@ def every(items: list[Item], most: int) -> list[Item]:
     return items[:: -(-len(items) // most)]
 
 
-def of_all(shown: Sequence[Any], everything: Sequence[Any]) -> str:
+def of_all(shown: Sequence[Any], everything: Sequence[Any], noun: str = "points") -> str:
     """``12 of 40 points; `` where not all are shown."""
-    return f"{len(shown)} of {len(everything)} points; " if len(shown) < len(everything) else ""
+    return f"{len(shown)} of {len(everything)} {noun}; " if len(shown) < len(everything) else ""
 
 
 def plain_log(axis: Axis) -> None:
@@ -135,7 +156,7 @@ def plain_powers(axis: Axis) -> None:
 def note(figure: Figure, campaign: Campaign, text: str) -> None:
     """One small line above the panels: whose numbers these are, and how to read them."""
     line = f"{campaign.name} on {campaign.cluster} · {text}"
-    width = int(figure.get_figwidth() * 13)
+    width = int(figure.get_figwidth() * 16)
     figure.suptitle("\n".join(textwrap.wrap(line, width)), fontsize=8, color=GREY, x=0.01, ha="left")
 
 

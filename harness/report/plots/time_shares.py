@@ -54,7 +54,9 @@ def _bar(group: pd.DataFrame, name: str) -> Bar:
 def draw(bars: list[Bar], campaign: Campaign) -> Figure:
     """Horizontal stacked bars, the first point on top."""
     everything, bars = bars, style.every(bars, MOST_BARS)
-    figure = Figure(figsize=(8, 1.4 + 0.38 * len(bars)), layout="constrained")
+    names = [style.wrapped(bar.label, 48) for bar in bars]
+    row = max(0.38, 0.18 * max(name.count("\n") + 1 for name in names))
+    figure = Figure(figsize=(8, 1.4 + row * len(bars)), layout="constrained")
     ax = figure.subplots()
     position = np.arange(len(bars))[::-1]
     left = np.zeros(len(bars))
@@ -63,7 +65,7 @@ def draw(bars: list[Bar], campaign: Campaign) -> Figure:
         if width.max() > VISIBLE_SHARE * max(sum(bar.milliseconds.values()) for bar in bars):
             ax.barh(position, width, left=left, color=COLOURS[part], label=part, height=0.7)
         left += width
-    ax.set_yticks(position, [style.wrapped(bar.label, 48) for bar in bars], fontsize=8.5)
+    ax.set_yticks(position, names, fontsize=8.5)
     ax.set_xlabel("mean step time in the steady window, ms")
     ax.grid(axis="y", visible=False)
     figure.legend(loc="outside lower center", ncols=len(PARTS))

@@ -78,8 +78,7 @@ def draw(traces: list[Trace], campaign: Campaign) -> Figure:
         ax.set_xlabel("time, s")
         ax.set_ylabel("utilisation, %")
         ax.set_title(style.wrapped(trace.title, 36), fontsize=9)
-    handles = {n: h for ax in axes for h, n in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+    style.legend_below(figure, style.handles_of(axes))
     note = f"{style.of_all(traces, everything)}first repeat, first node; CPU: mean over all of the node's"
     style.note(figure, campaign, note)
     return figure

@@ -1,0 +1,148 @@
+"""Charts along one axis: rate, speed-up with the ideal, time, ceilings, and scaling over ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from harness.layout import CampaignLayout
+from harness.model.campaign import Campaign
+from harness.report.html.charts.base import Chart, line, number_axis, panelled, reference
+from harness.report.plots import (
+    axis_lines,
+    ceilings,
+    published,
+    rate_against_axis,
+    scaling_ranks,
+    speedup_against_axis,
+    style,
+    time_against_axis,
+)
+from harness.report.plots.along_axis import Curves, Panel, top
+
+
+def rate(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> list[Chart] | str:
+    found = rate_against_axis.data(table, campaign)
+    return found if isinstance(found, str) else _curve_charts("Images per second", "images/s (steady)", found)
+
+
+def time(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> list[Chart] | str:
+    found = time_against_axis.data(table, campaign)
+    return found if isinstance(found, str) else _curve_charts("Training time of the timed steps", "time, s", found)
+
+
+def speedup(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> list[Chart] | str:
+    """With the ideal line, and the study that the campaign repeats beside it."""
+    found = speedup_against_axis.data(table, campaign)
+    if isinstance(found, str):
+        return found
+    study = speedup_against_axis.study_line(published.study(layout, campaign), found.axis)
+    beside = [reference(study.label, study.x, study.y, published=True)] if study else []
+    return _curve_charts("Speed-up", "speed-up against the first point", found, ideal=True, beside=beside)
+
+
+def published_lines(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> list[Chart] | str:
+    """The published grid as lines, each with a scale of its own: those measured here are in the chart of rates."""
+    found = axis_lines.data(layout, table, campaign)
+    if isinstance(found, str):
+        return found
+    if found.study is None:
+        return "no published study has these two axes"
+    study = Curves(found.curves.axis, (found.study,), found.curves.labels)
+    return _curve_charts("Images per second", "images/s", study)
+
+
+def _curve_charts(
+    title: str, unit: str, curves: Curves, ideal: bool = False, beside: Sequence[Chart] = ()
+) -> list[Chart]:
+    panels = [(panel.title, _curve_chart(unit, curves, panel, ideal, beside)) for panel in curves.panels]
+    return panelled(title, panels)
+
+
+def _curve_chart(unit: str, curves: Curves, panel: Panel, ideal: bool, beside: Sequence[Chart]) -> Chart:
+    many = len(curves.labels) > style.MOST_NAMED
+    traces = [
+        line(curves.labels.index(one.label), one.label, one.x, one.y, one.low, one.high, one.doubtful, many)
+        for one in panel.lines
+    ]
+    xs = sorted({x for one in panel.lines for x in one.x})
+    highest = top(panel)
+    if ideal and xs[0] > 0:
+        traces.insert(0, reference("ideal", xs, [x / xs[0] for x in xs]))
+        highest = max(highest, 1.05 * xs[-1] / xs[0])
+    traces += beside
+    layout: Chart = {"xaxis": number_axis(style.named(curves.axis), [x for trace in traces for x in trace["x"]])}
+    layout["yaxis"] = {"title": {"text": unit}, "range": [0, max([highest, *_ends(beside)])]}
+    layout["showlegend"] = not many and (len(traces) > 1 or any(one.label for one in panel.lines))
+    return {"note": _note(panel, many), "traces": traces, "layout": layout}
+
+
+def _ends(traces: Sequence[Chart]) -> list[float]:
+    return [1.05 * max(trace["y"]) for trace in traces]
+
+
+def _note(panel: Panel, many: bool) -> str:
+    known = [v for one in panel.lines for v in one.high if math.isfinite(v)]
+    parts = ["bars: 95 % interval"] if known and not many else []
+    if parts and max(known) > top(panel):
+        parts.append("some longer than shown")
+    if any(doubt for one in panel.lines for doubt in one.doubtful):
+        parts.append("hollow: do not rely on it")
+    return "; ".join(parts)
+
+
+def scaling(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> list[Chart] | str:
+    """Speed-up and efficiency over ranks, ideal lines, published numbers."""
+    found = scaling_ranks.data(layout, table, campaign)
+    if isinstance(found, str):
+        return found
+    ends = sorted({n for one in found for n in one.ranks})
+    base = min(one.ranks[0] for one in found)
+    over = [_over_ranks(found, efficiency=False), _over_ranks(found, efficiency=True)]
+    over[0].insert(0, reference("ideal", ends, [n / base for n in ends]))
+    over[1].insert(0, reference("ideal", ends, [1.0] * len(ends)))
+    note = "against the fewest ranks; bars: 95 % interval"
+    charts = []
+    for name, traces in zip(("Speed-up over ranks", "Efficiency over ranks"), over, strict=True):
+        highest = max(max(trace["y"]) for trace in traces)
+        yaxis = {"title": {"text": name.split()[0].lower()}, "range": [0, 1.15 * highest]}
+        layout_ = {"xaxis": number_axis("ranks", ends), "yaxis": yaxis, "showlegend": True}
+        charts.append({"title": name, "note": note, "wide": False, "traces": traces, "layout": layout_})
+    return charts
+
+
+def _over_ranks(found: Sequence[scaling_ranks.Scaling], efficiency: bool) -> list[Chart]:
+    traces = []
+    for index, one in enumerate(found):
+        factor = [one.ranks[0] / n if efficiency else 1.0 for n in one.ranks]
+        y, low, high = (
+            [value * f for value, f in zip(values, factor, strict=True)] for values in (one.speedup, one.low, one.high)
+        )
+        if one.published:
+            traces.append(reference(one.label, one.ranks, y, published=True))
+        else:
+            traces.append(line(index, one.label, one.ranks, y, low, high))
+    return traces
+
+
+def under_ceilings(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> list[Chart] | str:
+    """The measured rate under what computing alone would give, a panel per series."""
+    found = ceilings.data(table, campaign)
+    if isinstance(found, str):
+        return found
+    axis, panels = found
+    charts = []
+    for panel in panels:
+        traces = [reference("ceiling: computing and exchange alone", panel.x, panel.compute)]
+        traces.append(line(0, "measured", panel.x, panel.rate))
+        waits = [place for place, waiting in enumerate(panel.waiting) if waiting]
+        if waits:
+            x, y = [panel.x[place] for place in waits], [panel.rate[place] for place in waits]
+            limited = line(1, "limited by the input pipeline", x, y)
+            traces.append(limited | {"mode": "markers"})
+        yaxis = {"title": {"text": "images/s (steady)"}, "rangemode": "tozero"}
+        layout_ = {"xaxis": number_axis(style.named(axis), panel.x), "yaxis": yaxis, "showlegend": True}
+        charts.append((panel.title, {"note": "from the waits of the same runs", "traces": traces, "layout": layout_}))
+    return panelled("Rate and ceiling", charts)
