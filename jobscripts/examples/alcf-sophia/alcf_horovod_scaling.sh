@@ -17,18 +17,11 @@
 set -u
 umask 022
 attempt_dir=/home/user/dl-batch-harness/results/alcf_horovod_scaling-alcf-sophia/runs/1d46619791bb209b/r0a1
-if ! mkdir "$attempt_dir/started" 2>/dev/null; then
-  [ -d "$attempt_dir/started" ] && exit 93
-  printf 'harness: %s cannot be written on %s; put results on a file system that compute nodes share\n' \
-    "$attempt_dir" "$(uname -n)" >&2
-  exit 94
-fi
-exec </dev/null >"$attempt_dir/stdout" 2>"$attempt_dir/stderr"
 
 # ---- evidence: exit.json is written on every way out ----
 
 job_id="${PBS_JOBID:-}"
-started_unix_s=$(date +%s.%N)
+started_unix_s=
 cause=setup
 message='the job script ended before the launcher was started'
 staged=
@@ -42,8 +35,10 @@ json_string() {
 }
 
 write_exit() {
+  local now
+  now=$(date +%s.%N)
   printf '{"code":%d,"cause":"%s","started_unix_s":%s,"ended_unix_s":%s,"host":%s,"job_id":%s,"message":%s}\n' \
-    "$1" "$cause" "$started_unix_s" "$(date +%s.%N)" "$(json_string "$(uname -n)")" "$(json_string "$job_id")" \
+    "$1" "$cause" "${started_unix_s:-$now}" "$now" "$(json_string "$(uname -n)")" "$(json_string "$job_id")" \
     "$(json_string "$message")" >"$attempt_dir/.exit.json.new" &&
     mv -f "$attempt_dir/.exit.json.new" "$attempt_dir/exit.json"
 }
@@ -57,7 +52,6 @@ finish() {
   remove_staged
   exit "$code"
 }
-trap finish EXIT
 
 stop() {
   interrupted=1
@@ -68,6 +62,18 @@ stop() {
 trap 'stop TERM' TERM
 trap 'stop USR1' USR1
 trap 'stop INT' INT
+
+# A signal to all of the job's processes must not leave a claim of ours that looks like another job's.
+if ! (trap '' TERM USR1 INT && exec mkdir "$attempt_dir/started") 2>/dev/null; then
+  [ -d "$attempt_dir/started" ] && exit 93
+  [ "$cause" = term ] && exit 143
+  printf 'harness: %s cannot be written on %s; put results on a file system that compute nodes share\n' \
+    "$attempt_dir" "$(uname -n)" >&2
+  exit 94
+fi
+trap finish EXIT
+exec </dev/null >"$attempt_dir/stdout" 2>"$attempt_dir/stderr"
+started_unix_s=$(date +%s.%N)
 
 fail() {
   [ "$cause" = term ] || message=$1
@@ -119,7 +125,7 @@ command -v "$launcher" >/dev/null || fail "no $launcher on $(uname -n): see modu
 
 # ---- launch ----
 
-message=
+[ "$cause" = term ] || message=
 supervise "$launcher" -np 4 --map-by socket:PE=8 --bind-to core -x PYTHONPATH \
   env PYTHONPATH="$PYTHONPATH" python -m harness.runtime "$attempt_dir"/point.json
 status=$?

@@ -221,6 +221,53 @@ def test_a_second_signal_does_not_lose_the_evidence(bench: Bench) -> None:
     assert (bench.exit.cause, bench.exit.code) == ("term", 9)
 
 
+def evidence(bench: Bench) -> str:
+    """What is left of a job that was told to stop: nothing that was claimed, or a whole record of it."""
+    if not (bench.attempt / "started").exists():
+        assert not (bench.attempt / "exit.json").exists()
+        return "not begun"
+    record = bench.exit
+    assert 0 < record.started_unix_s <= record.ended_unix_s
+    assert (record.host, record.job_id) == (NODE, 'j"\\1')
+    assert {path.name for path in bench.attempt.iterdir()} >= {"stdout", "stderr", "exit.json"}
+    return record.cause
+
+
+@pytest.mark.parametrize("whom", ["script", "all processes"])
+def test_a_signal_in_a_jobs_first_moments(bench: Bench, whom: str) -> None:
+    """Whenever it comes: the attempt is either not claimed, or its record says that it was told to stop."""
+    bench.behave("time.sleep(30)")
+    bench.script()
+    seen = []
+    for number in range(40):
+        shutil.rmtree(bench.attempt)
+        bench.attempt.mkdir()
+        job = bench.start()
+        time.sleep(number * 0.004)
+        (os.kill if whom == "script" else os.killpg)(job.pid, signal.SIGTERM)
+        job.communicate(timeout=60)
+        assert job.returncode not in (0, CLAIMED_CODE)
+        seen.append(evidence(bench))
+    assert set(seen) <= {"not begun", "term"}
+    assert "term" in seen
+
+
+def test_a_signal_while_the_claim_is_made(bench: Bench) -> None:
+    """To all processes, mkdir among them, after it has made the directory: the claim is known to be the job's own."""
+    tools = bench.root / "tools"
+    tools.mkdir()
+    (tools / "mkdir").write_text(
+        f'#!/bin/bash\n{shutil.which("mkdir")} "$@" || exit\ntouch "{tools}/made"\nsleep 0.5\n'
+    )
+    (tools / "mkdir").chmod(0o755)
+    job = bench.start(PATH=f"{tools}:{os.environ['PATH']}")
+    bench.wait_for((tools / "made").exists)
+    os.killpg(job.pid, signal.SIGTERM)
+    job.communicate(timeout=60)
+    assert (job.returncode, evidence(bench)) == (143, "term")
+    assert bench.exit.message == "told to stop by SIGTERM"
+
+
 def test_a_launcher_that_is_not_there(bench: Bench) -> None:
     bench.launcher.unlink()
     assert bench.run()[0] == 1
