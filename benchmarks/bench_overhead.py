@@ -65,8 +65,8 @@ CASES = {
 }
 
 
-def context_of(case: Case) -> RunContext:
-    """One rank with a thread for computing and a worker for loading, its framework made ready."""
+def context_of(case: Case, threads: int = 1) -> RunContext:
+    """One rank with ``threads`` for computing and a worker for loading, its framework made ready."""
     from harness import catalog
 
     axes = Axes(
@@ -90,8 +90,10 @@ def context_of(case: Case) -> RunContext:
         harness_version="0",
     )
     ranks = Ranks(0, 1, 0, 1, "here")
-    device = catalog.load(catalog.ENGINES[case.framework])().prepare(spec, ranks, 1)
-    return RunContext(spec, ranks, (0,), 1, NoExchange(), SystemClock(), device, None, lambda kind, **fields: None)
+    device = catalog.load(catalog.ENGINES[case.framework])().prepare(spec, ranks, threads)
+    return RunContext(
+        spec, ranks, (0,), threads, NoExchange(), SystemClock(), device, None, lambda kind, **fields: None
+    )
 
 
 def stream_of(case: Case) -> BatchStream:

@@ -1,5 +1,7 @@
 """How often the 95 % interval within a run holds the truth, and how often a steady run is called unsteady.
 
+``too few`` is the share of runs said to have too few steps for the correlation seen between them.
+
 Simulated step times: normal and log-normal, first-order autocorrelated; 1,000 runs a row. Run it after a change of
 harness/analysis/stats.py or steady.py:
 
@@ -34,18 +36,25 @@ def step_times(law: str, values: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    print(f"{'law':10} {'phi':>4} {'steps':>6} {'coverage':>9} {'unsteady':>9}")
+    print(f"{'law':10} {'phi':>4} {'steps':>6} {'coverage':>9} {'too few':>9} {'either':>9} {'unsteady':>9}")
     for law in ("normal", "log-normal"):
-        for phi in (-0.3, 0.0, 0.3, 0.6, 0.8):
-            for count in (12, 20, 30, 50, 100, 200):
-                generator = np.random.default_rng(1)
-                hits = unsteady = 0
-                for _ in range(RUNS):
-                    durations = step_times(law, series(generator, count, phi))
-                    estimate = stats.within_run(np.full(count, 32.0), durations)
-                    hits += estimate.low <= 32 / MEAN_S <= estimate.high
-                    unsteady += not steady.find_steady(durations).steady
-                print(f"{law:10} {phi:4.1f} {count:6d} {hits / RUNS:9.3f} {unsteady / RUNS:9.3f}")
+        for phi in (-0.3, 0.0, 0.3, 0.6, 0.8, 0.9):
+            for count in (12, 16, 20, 30, 50, 100, 200):
+                shares = "".join(f" {share:9.3f}" for share in cell(law, phi, count))
+                print(f"{law:10} {phi:4.1f} {count:6d}{shares}", flush=True)
+
+
+def cell(law: str, phi: float, count: int) -> tuple[float, float, float, float]:
+    """Shares of runs: interval holds the truth, too few steps told, either of both, unsteady."""
+    generator = np.random.default_rng(1)
+    held, told, unsteady = np.zeros(RUNS, bool), np.zeros(RUNS, bool), np.zeros(RUNS, bool)
+    for run in range(RUNS):
+        durations = step_times(law, series(generator, count, phi))
+        estimate = stats.within_run(np.full(count, 32.0), durations)
+        held[run] = estimate.low <= 32 / MEAN_S <= estimate.high
+        told[run] = estimate.independent_steps < stats.MIN_INDEPENDENT_STEPS
+        unsteady[run] = not steady.find_steady(durations).steady
+    return float(held.mean()), float(told.mean()), float((held | told).mean()), float(unsteady.mean())
 
 
 if __name__ == "__main__":

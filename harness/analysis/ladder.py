@@ -26,6 +26,8 @@ _HOLDING = frozenset({("tf_memory", "npy"), ("torch_memory", "npy")})
 _RUNG_AXES = frozenset({"feed", "comm", "cache", "pipeline", "encoding"})
 #: The ladder and the recorded waits agree where they differ by less than this share of the step.
 AGREE_SHARE = 0.05
+#: Half an interval of more than this share of the step leaves open whether they agree.
+OPEN_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def _ladder(top: PointResult, group: Sequence[PointResult]) -> Ladder:
     # without a rung that reads files all input is one part, else what is left is the residual
     last = ("residual",) if "fetch" in rungs or "read" in rungs else ("input",)
     residual = None if below is None or below is top else _difference(last, top, below)
-    return Ladder(top, tuple(parts), _step_s(top), residual, recorded, _disagreement(parts, residual, recorded, top))
+    return Ladder(top, tuple(parts), _step_s(top), residual, recorded, _disagreement(rungs, recorded, top))
 
 
 def _rungs(top: PointResult, group: Sequence[PointResult]) -> dict[str, PointResult]:
@@ -148,37 +150,36 @@ def _difference(names: tuple[str, ...], upper: PointResult, lower: PointResult |
     return Part(names, seconds, seconds - width, seconds + width)
 
 
-def _disagreement(parts: Sequence[Part], residual: Part | None, recorded: Mapping[str, float], top: PointResult) -> str:
+def _disagreement(rungs: Mapping[str, PointResult], recorded: Mapping[str, float], top: PointResult) -> str:
     """Why the ladder and the recorded waits differ, where they do by more than intervals and a share of the step."""
-    if not parts:
+    held = next((rungs[name] for name in reversed(ORDER) if name in rungs and name not in INPUT), None)
+    if held is None:
         return ""
+    highest = next(rungs[name] for name in reversed(ORDER) if name in rungs)
+    # over all rungs between, not part by part: what lies between two of them cancels, and so does its scatter
+    own, fed = _difference(("held",), held, None), _difference(INPUT, top if highest is held else highest, held)
     step_s = _step_s(top)
+    if (reach_s := max(_reach(own), _reach(fed))) > OPEN_SHARE * step_s:
+        return f"intervals of ± {reach_s * 1e3:.3g} ms are too wide to say whether ladder and recorded waits agree"
     words = []
     # an exchange inside the backward pass is recorded as computing, so the step without its input is compared
-    held = [p for p in parts if p.names[-1] not in INPUT]
-    own_s = sum(recorded[name] for name in RECORDED if name != "wait")
-    if held and _apart(_sum(held), own_s, step_s):
-        change = own_s / _sum(held).seconds - 1
+    recorded_s = sum(recorded[name] for name in RECORDED if name != "wait")
+    if _apart(own, recorded_s, step_s):
+        change = recorded_s / own.seconds - 1
         why = "loaders take cores or memory bandwidth from it" if change > 0 else "a held batch is computed no faster"
         words.append(f"computing takes {change:+.0%} against the held batch: {why}")
-    own = [p for p in parts if p.names[-1] in INPUT] or ([residual] if residual is not None else [])
-    if own and _apart(_sum(own), recorded["wait"], step_s):
-        difference = _sum(own).seconds - recorded["wait"]
-        added_ms, waited_ms = _sum(own).seconds * 1e3, recorded["wait"] * 1e3
-        rest = "the rest slows the other parts" if difference > 0 else "part of the waiting replaces other time"
+    if _apart(fed, recorded["wait"], step_s):
+        added_ms, waited_ms = fed.seconds * 1e3, recorded["wait"] * 1e3
+        more = fed.seconds > recorded["wait"]
+        rest = "the rest slows the other parts" if more else "part of the waiting replaces other time"
         words.append(f"the input adds {added_ms:.3g} ms to a step, and {waited_ms:.3g} ms are waited for; {rest}")
     return "; ".join(words)
 
 
-def _sum(parts: Sequence[Part]) -> Part:
-    return Part(
-        tuple(name for p in parts for name in p.names),
-        sum(p.seconds for p in parts),
-        sum(p.low for p in parts),
-        sum(p.high for p in parts),
-    )
-
-
 def _apart(part: Part, seconds: float, step_s: float) -> bool:
-    reach = max(part.high - part.seconds, 0.0) if math.isfinite(part.high) else 0.0
-    return abs(part.seconds - seconds) > max(reach, AGREE_SHARE * step_s)
+    return abs(part.seconds - seconds) > max(_reach(part), AGREE_SHARE * step_s)
+
+
+def _reach(part: Part) -> float:
+    """Half the interval; 0 where it is unknown."""
+    return max(part.high - part.seconds, 0.0) if math.isfinite(part.high) else 0.0

@@ -117,8 +117,8 @@ def _few_steps(rate: stats.Estimate) -> Finding:
     """Steps that follow each other alike: more of them are needed than of independent ones."""
     needed = math.ceil(1.25 * stats.MIN_INDEPENDENT_STEPS * rate.n / rate.independent_steps / 10) * 10
     evidence = {"steps": rate.n, "correlation": round(rate.correlation, 2)}
-    evidence["independent_steps"] = round(rate.independent_steps, 1)
-    return findings.make("few_independent_steps", f"Time at least {needed} steps (steps: timed).", **evidence)
+    evidence |= {"independent_steps": round(rate.independent_steps, 1), "steps_needed": needed}
+    return findings.make("few_independent_steps", "Time as many steps as are needed (steps: timed).", **evidence)
 
 
 #: A step this many times as long as the median may be something else than training.

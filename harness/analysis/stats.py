@@ -16,8 +16,8 @@ The 95 % interval holds the truth 93 to 97 % of the time over 1,000 simulated ru
 between 0 and 0.3 from 20 steps on, up to 0.6 from 30 on and up to 0.8 from 200 on; it is a little too wide for
 alternating steps (-0.3) below 50 (tests/truth, benchmarks/interval_coverage.py). With fewer steps and more correlation
 it is too narrow: such a run has fewer than :data:`MIN_INDEPENDENT_STEPS`, which is a finding, and there is none below
-:data:`MIN_STEPS_FOR_INTERVAL`. An interval that holds the truth or that finding are found 93 % of the time or more from
-16 steps on up to a correlation of 0.9.
+:data:`MIN_STEPS_FOR_INTERVAL`. Up to a correlation of 0.9 the interval holds the truth or that finding is given 92 % of
+the time or more.
 
 *Between runs* the interval is Student's t on the logarithms of the repeats' rates.
 """

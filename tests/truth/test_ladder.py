@@ -84,6 +84,12 @@ def test_loaders_that_slow_the_computing_are_told(tmp_path: Path) -> None:
     assert "the input adds 135 ms to a step, and 0 ms are waited for" in ladder.disagreement
 
 
+def test_intervals_that_are_too_wide_leave_it_open(tmp_path: Path) -> None:
+    """Repeats that scatter by a third of a step cannot tell whether input and waits agree, and it is not claimed."""
+    ladder = climbed(tmp_path, RUNGS, noise=0.07)
+    assert "too wide to say whether ladder and recorded waits agree" in ladder.disagreement
+
+
 def test_a_single_run_has_its_recorded_parts_only(tmp_path: Path) -> None:
     ladder = climbed(tmp_path, {"as asked": RUNGS["as asked"]})
     assert ladder.parts == ()
