@@ -18,7 +18,7 @@ from harness.model.event import EVENT_SCHEMA
 from harness.model.job import POINT_SCHEMA, RunSpec
 from harness.runtime import provenance
 from harness.runtime.clock import clock_for
-from harness.runtime.events import EventWriter
+from harness.runtime.events import EventWriter, EvidenceError
 from harness.runtime.meeting import Meeting, launch_session
 from harness.runtime.ranks import detect
 from harness.runtime.run import Run
@@ -108,18 +108,31 @@ def conduct(run: Run) -> int:
     with Watchdog(run.writer) as watchdog:
         try:
             try:
+                watchdog.deliver()
                 run.measure()
             finally:
                 watchdog.settle()
         except (Exception, Terminated) as failure:
             error = failure
-            run.writer.error(failure)
-        for problem in run.close():
-            # A worker that does not stop must neither hide why a run failed nor fail a finished one.
-            advice = "the measurement is complete; look in stderr for what could not be stopped"
-            run.writer.finding("close_failed", {"error": repr(problem)}, advice)
-        run.writer.end(ok=error is None)
+        try:
+            complete(run, error)
+        except EvidenceError as failure:  # a full disk: the exit code and standard error are what is left to say so
+            error = error or failure
     return 0 if error is None else report(run, error)
+
+
+def complete(run: Run, error: BaseException | None) -> None:
+    """What ended the run, the end of its parts, and the last event."""
+    try:
+        if error is not None:
+            run.writer.error(error)
+    finally:
+        problems = run.close()
+    for problem in problems:
+        # A worker that does not stop must neither hide why a run failed nor fail a finished one.
+        advice = "the measurement is complete; look in stderr for what could not be stopped"
+        run.writer.finding("close_failed", {"error": repr(problem)}, advice)
+    run.writer.end(ok=error is None)
 
 
 def report(run: Run, error: BaseException) -> int:

@@ -11,13 +11,14 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from harness.runtime.events import EventWriter
+from harness.runtime import early
+from harness.runtime.events import EventWriter, EvidenceError
 
 GRACE_SECONDS = 0.5
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Terminated(BaseException):
@@ -46,9 +47,14 @@ class Watchdog:
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
         self._old_fd = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        self._old = {number: signal.signal(number, self._raise) for number in _SIGNALS}
+        self._old = {number: signal.signal(number, self._raise) for number in early.SIGNALS}
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
         return self
+
+    def deliver(self) -> None:
+        """Raise for a signal that came before this block was entered."""
+        if (number := early.first()) is not None:
+            self._raise(number, None)
 
     def settle(self) -> None:
         """No signal raises any more: from here on the evidence is being completed, within the grace time."""
@@ -63,11 +69,12 @@ class Watchdog:
     def _watch(self) -> None:
         while received := os.read(self._read, 1):
             number = received[0]
-            if number in _SIGNALS and not self._done.wait(GRACE_SECONDS):
+            if number in early.SIGNALS and not self._done.wait(GRACE_SECONDS):
                 stop = Terminated(number)
-                if "error" not in self._writer.kinds:
-                    self._writer.error(stop)
-                self._writer.end(ok=False)
+                with suppress(EvidenceError):  # a full disk must not keep the rank alive
+                    if "error" not in self._writer.kinds:
+                        self._writer.error(stop)
+                    self._writer.end(ok=False)
                 print(f"harness.runtime: {stop}", file=sys.stderr, flush=True)
                 os._exit(stop.exit_code)
         os.close(self._read)
