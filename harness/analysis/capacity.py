@@ -102,11 +102,12 @@ def _group(members: Sequence[PointResult], named: Sequence[str], scopes: Mapping
     first = members[0].axes
     usual = [r for r in members if r.variant == 0]
     good = [r for r in usual if r.trusted and r.rate.value > 0]
+    told = [name for name in KNOBS if len({r.axes.get(name) for r in usual}) > 1] or list(KNOBS)
     return Group(
         key=key_of(first, named),
         axes=first,
         observations=tuple(Observation(setting_of(r.axes, scopes), r.rate.value, r.rate.se_log) for r in good),
-        left_out=tuple(_left_out(r) for r in usual if r not in good),
+        left_out=tuple(_left_out(r, told) for r in usual if r not in good),
         computes_on_cores=not first.get("gpus_per_rank") and first.get("framework") in FRAMEWORKS,
         loads_inline=first.get("framework") != "tensorflow",
         other_variants=len(members) - len(usual),
@@ -119,8 +120,8 @@ def key_of(axes: Mapping[str, Any], named: Sequence[str]) -> dict[str, Any]:
     return {name: axes.get(name) for name in named if not (name == "framework" and axes.get(name) == "none")}
 
 
-def _left_out(result: PointResult) -> LeftOut:
-    point = label({name: result.axes.get(name) for name in KNOBS if result.axes.get(name) is not None})
+def _left_out(result: PointResult, told: Sequence[str]) -> LeftOut:
+    point = label({name: result.axes.get(name) for name in told if result.axes.get(name) is not None})
     codes = {finding.code for finding in result.findings}
     if not result.runs:
         states = ", ".join(sorted(result.states)) or "not run"

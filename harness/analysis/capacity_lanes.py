@@ -206,6 +206,16 @@ def parallelism(form: Form, design: Design) -> Floats:
     return np.maximum(at_once, 1.0)
 
 
+def in_turns(form: Form, design: Design) -> NDArray[np.bool_]:
+    """Where a rank loads and trains by turns, so that nothing overlaps, shape (settings,)."""
+    found = np.zeros(len(design.ranks), dtype=bool)
+    if form.inline:
+        found |= design.workers == 0
+    if form.prefetch == "overlap":
+        found |= design.prefetch == 0
+    return found
+
+
 def predict(form: Form, logs: Floats, design: Design) -> Floats:
     """Logarithms of the images/s of the whole job, shape (…, settings)."""
     found = lanes(form, logs, design)
@@ -216,12 +226,8 @@ def predict(form: Form, logs: Floats, design: Design) -> Floats:
     if form.join == "soft":
         exponent = np.minimum(1 + np.exp(logs[..., -1]), SHARPEST)[..., None]
         joined = slowest * np.sum((times / slowest) ** exponent, axis=0) ** (1 / exponent)
-    alone = np.zeros(len(design.ranks), dtype=bool)
-    if form.inline:
-        alone |= design.workers == 0
-    if form.prefetch == "overlap":
-        alone |= design.prefetch == 0
-    if alone.any():
-        joined = np.where(alone, device + found.prepare + found.storage, joined)
+    turns = in_turns(form, design)
+    if turns.any():
+        joined = np.where(turns, device + found.prepare + found.storage, joined)
     result: Floats = np.log(design.ranks / joined)
     return result

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from harness.analysis.capacity import Group, LeftOut, Observation
 from harness.analysis.capacity_fit import SAMPLES, Fit, Model, model_of, samples
-from harness.analysis.capacity_lanes import Design, Floats, Setting, lanes
+from harness.analysis.capacity_lanes import Design, Floats, Setting, in_turns, lanes
 from harness.analysis.recommend_settings import Layout, Search, by_layout
 
 #: Share of the attainable rate that is good enough.
@@ -50,8 +50,9 @@ class Choice:
 @dataclass(frozen=True)
 class Answer:
     """What to ask for. ``ranges``: 95 % of the samples would ask for a value in it; ``chance`` of those samples find
-    the setting within :data:`SLACK` of the share wanted. ``limited_by``: the lane that takes longest there, and by
-    how much the next one is shorter. ``share_of_ceiling`` is that of the setting itself."""
+    the setting within :data:`SLACK` of the share wanted. ``limited_by``: the lane that takes longest there;
+    ``lane_shares``: each one's time against it; ``in_turns``: they follow each other instead of overlapping.
+    ``share_of_ceiling`` is that of the setting itself."""
 
     setting: Setting
     rate: Range
@@ -61,6 +62,7 @@ class Answer:
     chance: float
     limited_by: str
     lane_shares: Mapping[str, float]
+    in_turns: bool
     choices: tuple[Choice, ...]
     model: Model
     points: int
@@ -93,7 +95,7 @@ def recommend(
         reason = f"points left out are predicted with a median error of {model.held_out_median:.0%}"
         advice = "Look for neighbours on the nodes (`harness check`), repeat, or split what the points have in common."
         return _refuse(group, "model_misfit", reason, advice, model)
-    return _judge(group, model, Search(by_layout(group, limits or {}), share), draws)
+    return _judge(group, model, Search(by_layout(group, limits or {}), share), draws, limits or {})
 
 
 def _unfit_data(group: Group) -> Refused | None:
@@ -125,7 +127,7 @@ def _refuse(group: Group, code: str, reason: str, advice: str = "", model: Model
     return Refused(code, reason, advice or _ADVICE[code], best, group.left_out, error)
 
 
-def _judge(group: Group, model: Model, search: Search, draws: int) -> Answer | Refused:
+def _judge(group: Group, model: Model, search: Search, draws: int, limits: Mapping[str, int]) -> Answer | Refused:
     rates = search.rates(model.best)
     index = search.choose(rates)
     setting = search.settings[index]
@@ -152,12 +154,19 @@ def _judge(group: Group, model: Model, search: Search, draws: int) -> Answer | R
         chance=chance,
         limited_by=max(times, key=lambda name: times[name]),
         lane_shares=times,
+        in_turns=bool(in_turns(model.best.form, Design.of([setting]))[0]),
         choices=_choices(search, rates, drawn, model),
         model=model,
         points=len(group.observations),
         left_out=group.left_out,
-        notes=_notes(group, setting),
+        notes=_notes(group, model.best, setting, limits),
     )
+
+
+def _percent(share: float) -> str:
+    """``40 %``, to the nearest five; empty below five."""
+    rounded = 5 * round(20 * share)
+    return f"{rounded} %" if rounded > 0 else ""
 
 
 def _beyond(group: Group, setting: Setting) -> tuple[str, float] | None:
@@ -202,9 +211,11 @@ def _range(value: float, drawn: Floats, scale: float) -> Range:
 
 def _lane_times(fit: Fit, setting: Setting) -> dict[str, float]:
     """Each lane's time against the longest one's."""
-    found = lanes(fit.form, fit.logs, Design.of([setting]))
+    design = Design.of([setting])
+    found, turns = lanes(fit.form, fit.logs, design), bool(in_turns(fit.form, design)[0])
+    shared = 0.0 if turns else float(found.shared[0])
     times = {
-        "shared cores" if fit.form.shared != "no" else "compute": float(found.compute[0] + found.shared[0]),
+        "shared cores" if shared else "compute": float(found.compute[0]) + shared,
         "gradient exchange": float(found.exchange[0]),
         "preparation": float(found.prepare[0]),
         "storage": float(found.storage[0]),
@@ -233,8 +244,12 @@ def core_hours(setting: Setting, rate: float, images: float) -> float:
     return setting.cores * setting.ranks * images / rate / 3600
 
 
-def _notes(group: Group, setting: Setting) -> tuple[str, ...]:
+def _notes(group: Group, fit: Fit, setting: Setting, limits: Mapping[str, int]) -> tuple[str, ...]:
     notes = []
+    if 2 * setting.cores * setting.ranks_per_node > limits.get("cpu_cores", math.inf):
+        more = fit.rates([setting, replace(setting, cores=2 * setting.cores)])
+        if gain := _percent(more[1] / more[0] - 1):
+            notes.append(f"the node has no more cores for a rank; with twice as many the model expects {gain} more images/s")
     if all(not math.isfinite(o.se_log) for o in group.observations):
         notes.append("no point has an interval of its own; the scatter about the model stands for it")
     if setting not in group.settings:

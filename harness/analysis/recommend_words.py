@@ -58,7 +58,8 @@ def request(setting: Setting, group: Group, ranges: Mapping[str, tuple[float, fl
     cores = setting.cores / gpus if gpus > 1 else setting.cores
     parts = [f"{cores:g} CPU core{'s' * (cores != 1)} per {'GPU' if gpus > 1 else unit}{_within(ranges, 'cores')}"]
     if setting.workers or len(group.values("workers")) > 1:
-        parts.append(f"{setting.workers} worker{'s' * (setting.workers != 1)} per rank{_within(ranges, 'workers')}")
+        word = f"{setting.workers} worker{'s' * (setting.workers != 1)} per rank" if setting.workers else "no workers"
+        parts.append(word + _within(ranges, "workers"))
     if setting.threads is not None:
         parts.append(f"{setting.threads} thread{'s' * (setting.threads != 1)} per rank{_within(ranges, 'threads')}")
     if setting.prefetch is not None:
@@ -78,6 +79,10 @@ def _within(ranges: Mapping[str, tuple[float, float]], name: str) -> str:
 
 def _limits(answer: Answer) -> str:
     shares = sorted(answer.lane_shares.items(), key=lambda item: -item[1])
+    if answer.in_turns and len(shares) > 1:
+        whole = sum(share for _, share in shares)
+        parts = ", ".join(f"{_CPU_LANES.get(name, name)} {share / whole:.0%}" for name, share in shares)
+        return f"loading and training by turns, nothing overlaps: {parts} of the time"
     first = _CPU_LANES.get(shares[0][0], shares[0][0])
     rest = [f"{name} takes {share:.0%} as long" for name, share in shares[1:]]
     return ", ".join([first, *rest])
@@ -131,7 +136,10 @@ def as_values(found: Answer | Refused, group: Group) -> dict[str, Any]:
         best = asdict(found.best) if found.best else None
         refusal = {"code": found.code, "reason": found.reason, "advice": found.advice, "fastest_measured": best}
         return _record(shared | {"refused": refusal | {"held_out_median": found.held_out_median}})
-    values = {name: getattr(found, name) for name in ("share_of_ceiling", "chance", "limited_by", "points", "notes")}
+    values = {
+        name: getattr(found, name)
+        for name in ("share_of_ceiling", "chance", "limited_by", "in_turns", "points", "notes")
+    }
     values |= {
         "setting": asdict(found.setting),
         "images_per_s": asdict(found.rate),
