@@ -249,7 +249,9 @@ def _notes(group: Group, fit: Fit, setting: Setting, limits: Mapping[str, int]) 
     if 2 * setting.cores * setting.ranks_per_node > limits.get("cpu_cores", math.inf):
         more = fit.rates([setting, replace(setting, cores=2 * setting.cores)])
         if gain := _percent(more[1] / more[0] - 1):
-            notes.append(f"the node has no more cores for a rank; with twice as many the model expects {gain} more images/s")
+            notes.append(
+                f"the node has no more cores for a rank; with twice as many the model expects {gain} more images/s"
+            )
     if all(not math.isfinite(o.se_log) for o in group.observations):
         notes.append("no point has an interval of its own; the scatter about the model stands for it")
     if setting not in group.settings:
