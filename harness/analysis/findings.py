@@ -47,7 +47,7 @@ CODES: dict[str, tuple[str, str]] = {
     "every_rank_reads_all": ("warning", "every rank reads the data of all ranks"),
     "memory_holds_data": ("info", "the page cache can hold the whole data set, and its state was not set"),
     "periodic_stall": ("warning", "something else than training happens in timed steps, at equal distances"),
-    "clock_jumped": ("error", "the clock of a rank ran back"),
+    "clock_jumped": ("error", "the clock of a rank ran back, or ahead by more than the job lasted"),
     "interval_not_reached": ("warning", "the walltime came before the wanted interval"),
     "close_failed": ("info", "a part of the run could not be stopped"),
     "canary_drift": ("warning", "the same point ran at another speed at the end of its allocation than at the start"),

@@ -9,7 +9,7 @@ from typing import Any
 from harness.analysis import findings, measure
 from harness.analysis.evidence import RankEvidence, RunEvidence, compact_json, span_of
 from harness.analysis.findings import Finding
-from harness.analysis.run_findings import run_findings
+from harness.analysis.run_findings import clock_jumped, run_findings
 from harness.analysis.samples import utilisation
 from harness.model.axes import Axes
 from harness.model.job import JobState, Placement
@@ -60,7 +60,7 @@ def _measure(run: RunEvidence) -> measure.Measurement | None:
     """Nothing is measured from some of the ranks: a sum without one of them would be a wrong number."""
     if run.spec is None or run.missing_ranks or not run.ranks:
         return None
-    if any(rank.clock_runs_back for rank in run.ranks):
+    if clock_jumped(run):
         return None
     axes = run.spec.axes
     warmup = run.ranks[0].first("run_start").get("steps_warmup", axes.steps_warmup)

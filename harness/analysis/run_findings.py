@@ -11,6 +11,8 @@ import numpy as np
 from harness.analysis import findings, measure, stats
 from harness.analysis.evidence import RankEvidence, RunEvidence, span_of
 from harness.analysis.findings import Finding
+from harness.catalog import WORKLOADS
+from harness.model.axes import Axes
 from harness.model.job import JobState
 
 
@@ -32,7 +34,7 @@ def run_findings(
         found.append(
             findings.make("run_incomplete", "See stderr; then `harness retry`.", state=state.value, steps=done)
         )
-    if any(rank.clock_runs_back for rank in run.ranks):
+    if clock_jumped(run):
         advice = "No number is given; look at the node's clock source (dmesg) and measure again."
         found.append(findings.make("clock_jumped", advice))
         return found
@@ -44,6 +46,23 @@ def run_findings(
         *_number_findings(run, measured),
         *_cause_findings(run, measured, cells),
     ]
+
+
+def clock_jumped(run: RunEvidence) -> bool:
+    """Whether a rank's clock ran back, or says that one step took longer than the whole job."""
+    if any(rank.clock_runs_back for rank in run.ranks):
+        return True
+    if run.exit is None or run.spec is None or not _on_real_clock(run.spec.axes):
+        return False
+    # the job's own times are whole seconds of the wall clock
+    job_s = run.exit.ended_unix_s - run.exit.started_unix_s + 2.0
+    return any(len(rank.steps) and float(rank.steps.durations_s.max()) > job_s > 2.0 for rank in run.ranks)
+
+
+def _on_real_clock(axes: Axes) -> bool:
+    workload = WORKLOADS.get(axes.workload)
+    option = workload.options.get("clock") if workload else None
+    return option is None or axes.options.get("clock", option.default) == "real"
 
 
 def _error_finding(rank: RankEvidence, event: Mapping[str, Any]) -> Finding:

@@ -56,6 +56,15 @@ def test_a_clock_that_runs_back_gives_no_number(tmp_path: Path, jump_s: float) -
     assert "clock_jumped" in {finding.code for finding in found}
 
 
+@pytest.mark.parametrize(("step_s", "jumped"), [(1000.0, True), (40.0, False)])
+def test_a_clock_that_leaps_ahead_gives_no_number(tmp_path: Path, step_s: float, jumped: bool) -> None:
+    """The job lasted 60 s: a step of 1000 s cannot be; one of 40 s was a stall, and counts."""
+    durations = [*DURATIONS[:30], step_s, *DURATIONS[31:]]
+    cells, found = judged(tmp_path, FakeRun([durations]), options={"clock": "real"})
+    assert ("clock_jumped" in found) is jumped
+    assert ("images_per_s" in cells) is not jumped
+
+
 def test_a_corrected_wall_clock_moves_nothing(tmp_path: Path) -> None:
     """Samples are matched to steps by the monotonic clock; their wall clock jumps by an hour in the middle."""
     run = FakeRun([DURATIONS])

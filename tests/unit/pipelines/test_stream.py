@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runtime_support import spec_of
 from scipy import ndimage
 
-from harness.pipelines.stream import BatchStream
+from harness.cli.data import request_of
+from harness.comm.none import NoExchange
+from harness.datasets.make import make
+from harness.pipelines.stream import BatchStream, load_stream
+from harness.runtime.clock import VirtualClock
+from harness.runtime.interfaces import Ranks, RunContext
 from harness.workloads.dcgan_mnist.recipe import Recipe as Plain
 from harness.workloads.resnet20_cifar10 import recipe as cifar
 
@@ -108,3 +114,16 @@ def test_half_of_the_images_are_flipped():
     augmented = cifar.Recipe().augment(columns, np.random.default_rng(0))
     flipped = (augmented[:, 0, 8, 0] > augmented[:, 0, 24, 0]).mean()
     assert 0.4 < flipped < 0.6
+
+
+@pytest.mark.parametrize(("asked", "is_found"), [("digits:mnist", True), ("synthetic:mnist", False)])
+def test_data_of_another_origin_than_the_name_says_are_a_finding(tmp_path, asked, is_found):
+    make(tmp_path / "set", request_of("mnist", "synthetic", 0, 20, 4, None, None), workers=1)
+    noted = []
+    spec = spec_of(workload="lenet_mnist", framework="torch", dataset=asked, batch_size=4)
+    ranks = Ranks(0, 1, 0, 1, "n")
+    note = lambda kind, **fields: noted.append({"event": kind, **fields})  # noqa: E731
+    clock = VirtualClock()
+    load_stream(RunContext(spec, ranks, (0,), 1, NoExchange(), clock, "cpu", tmp_path / "set", note))
+    assert [event["code"] for event in noted if event["event"] == "finding"] == ["data_origin"] * is_found
+    assert [event["origin"] for event in noted if event["event"] == "data"] == ["synthetic"]

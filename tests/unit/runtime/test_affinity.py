@@ -95,3 +95,10 @@ def test_every_pool_gets_the_same_number_of_threads() -> None:
     environment = thread_environment(6)
     assert set(environment.values()) == {"6"}
     assert {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"} <= environment.keys()
+
+
+def test_second_hardware_threads_are_no_cores() -> None:
+    """Two CPUs of one core for two cores asked for; two CPUs of two cores are what was meant."""
+    one_core, two_cores = {0: (0, 0), 1: (0, 0)}, {0: (0, 0), 1: (0, 1)}
+    assert [found.code for found in findings(2, (0, 1), [(0, 1)], 0, (0, 1), one_core)] == ["hardware_threads_as_cores"]
+    assert findings(2, (0, 1), [(0, 1)], 0, (0, 1), two_cores) == []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import threading
 from pathlib import Path
 
@@ -61,6 +62,19 @@ def test_very_short_steps_are_written_by_number(tmp_path: Path, writer: EventWri
     for number in range(FLUSH_STEPS + 5):
         writer.step(number, row(0.0, 1e-6), 0.0)
     assert [len(event["step"]) for event in of_kind(events(tmp_path), "steps")] == [1, FLUSH_STEPS]
+
+
+@pytest.mark.parametrize(("step_s", "steps"), [(0.005, 100_000), (0.9, 10_000)])
+def test_evidence_of_many_steps_stays_small(tmp_path: Path, writer: EventWriter, step_s: float, steps: int) -> None:
+    """At most 100 bytes for a step and 350 for each second, in which the steps are written once."""
+    generator, now_s = random.Random(1), 0.0
+    for number in range(steps):
+        end_s = now_s + step_s * (1 + 0.1 * generator.random())
+        wait_s, copy_s = 0.1 * generator.random() * step_s, 0.01 * generator.random() * step_s
+        writer.step(number, (now_s, end_s, wait_s, copy_s, end_s - now_s - wait_s - copy_s, 0.0, 256, 256, 7), 2.3)
+        now_s = end_s
+    writer.end(ok=True)
+    assert (tmp_path / "events.r0.jsonl").stat().st_size < 100 * steps + 350 * now_s
 
 
 def test_nothing_follows_the_end(tmp_path: Path, writer: EventWriter) -> None:

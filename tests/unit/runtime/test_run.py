@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ from harness.comm.none import NoExchange
 from harness.errors import UserError
 from harness.runtime.clock import SystemClock, VirtualClock, clock_for
 from harness.runtime.events import EventWriter
-from harness.runtime.interfaces import Ranks
+from harness.runtime.interfaces import Batch, Ranks, StepOutcome
+from harness.runtime.main import conduct
 from harness.runtime.meeting import Meeting
 from harness.runtime.run import Run
+from harness.runtime.stepclock import StepClock
 
 
 def run_of(directory: Path, world: int = 1, **axes: Any) -> Run:
@@ -131,3 +135,53 @@ def test_virtual_time_is_exact_and_never_goes_back() -> None:
 def test_an_unknown_clock_is_refused() -> None:
     with pytest.raises(UserError, match="unknown clock 'virtul'; did you mean 'virtual'"):
         clock_for(spec_of(options={"clock": "virtul"}))
+
+
+class Stuck:
+    def close(self) -> None:
+        raise RuntimeError("worker 3 does not stop")
+
+
+def test_a_part_that_does_not_stop_is_told_and_the_run_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of(tmp_path)
+    monkeypatch.setattr(Run, "measure", lambda self: self._parts.append(Stuck()))
+    assert conduct(run) == 0
+    records = events(tmp_path)
+    [finding] = of_kind(records, "finding")
+    assert finding["code"] == "close_failed"
+    assert "worker 3 does not stop" in finding["evidence"]["error"]
+    assert records[-1]["ok"] is True
+
+
+class Scattered:
+    """Steps whose times scatter so much that no interval becomes narrow, or not at all."""
+
+    def __init__(self, clock: VirtualClock, seconds: Callable[[], float]):
+        self._clock, self._seconds = clock, seconds
+
+    def batches(self) -> Iterator[Batch]:
+        while True:
+            yield Batch(None, 8)
+
+    def occupancy(self) -> int | None:
+        return None
+
+    def to_device(self, batch: Batch) -> Batch:
+        return batch
+
+    def step(self, batch: Batch) -> StepOutcome:
+        self._clock.sleep(self._seconds())
+        return StepOutcome(0.0)
+
+
+@pytest.mark.parametrize("scatter", [True, False])
+def test_a_walltime_that_comes_before_the_interval_is_told(tmp_path: Path, scatter: bool) -> None:
+    """580 of 600 s may be used; exponential times of 2 s are known to 2 % after some thousands of seconds."""
+    run, generator = run_of(tmp_path, interval_percent=2.0, steps_timed=25), random.Random(3)
+    both = Scattered(run.clock, lambda: generator.expovariate(0.5) if scatter else 2.0)  # type: ignore[arg-type]
+    run.run_steps(StepClock(both, both, run.clock, run.writer), NoExchange())  # type: ignore[arg-type]
+    records = events(tmp_path)
+    assert [finding["code"] for finding in of_kind(records, "finding")] == ["interval_not_reached"] * scatter
+    [length] = of_kind(records, "length")
+    assert length["verdict"] == ("late" if scatter else "enough")
+    assert run.clock.now() < 600
