@@ -118,7 +118,7 @@ def test_half_of_the_images_are_flipped():
 
 @pytest.mark.parametrize(("asked", "is_found"), [("digits:mnist", True), ("synthetic:mnist", False)])
 def test_data_of_another_origin_than_the_name_says_are_a_finding(tmp_path, asked, is_found):
-    make(tmp_path / "set", request_of("mnist", "synthetic", 0, 20, 4, None, None), workers=1)
+    make(tmp_path / "set", request_of("mnist", "synthetic", 0, 20, 10, None, None), workers=1)
     noted = []
     spec = spec_of(workload="lenet_mnist", framework="torch", dataset=asked, batch_size=4)
     ranks = Ranks(0, 1, 0, 1, "n")
