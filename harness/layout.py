@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.model.axes import ID_LENGTH
 from harness.model.job import attempt_name
 
 #: variable that the job script sets where it has copied the data set to node-local storage: the ranks read there
 #: instead of in the placement's data_path
 DATA_DIR_VARIABLE = "HARNESS_DATA_DIR"
+
+#: a campaign of more points than this is made with shards, each for the points whose ids begin with the same digits
+SHARD_ABOVE = 10_000
+SHARD_DIGITS = 2
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,8 @@ class AttemptLayout:
     @property
     def campaign_root(self) -> Path | None:
         """The campaign's directory, where this attempt lies in one."""
-        root = self.root.parents[2] if len(self.root.parents) > 2 else self.root
-        return root if (root / "campaign.json").is_file() else None
+        # above the attempt lie point and runs, or point, shard and runs
+        return next((root for root in self.root.parents[2:4] if (root / "campaign.json").is_file()), None)
 
     @property
     def exit(self) -> Path:
@@ -85,6 +92,11 @@ class GroupLayout:
     def map(self) -> Path:
         """An array's attempts: the path of each by its index, each ended by a NUL byte."""
         return self.root / "attempts"
+
+    def body(self, number: int) -> Path:
+        """What the group's attempts run, counted from 1: one file for all that read the same data. Their own job.sh are
+        symbolic links to it."""
+        return self.root / f"body{number}.sh"
 
 
 @dataclass(frozen=True)
@@ -132,7 +144,30 @@ class CampaignLayout:
         return GroupLayout(self.groups / name)
 
     def attempt(self, point_id: str, repeat: int, attempt: int) -> AttemptLayout:
-        return AttemptLayout(self.runs / point_id / attempt_name(repeat, attempt))
+        return AttemptLayout(self.point(point_id) / attempt_name(repeat, attempt))
+
+    def point(self, point_id: str) -> Path:
+        """The directory of a point's attempts, in a shard where the campaign has such."""
+        shard = f"{self.root}/runs/{point_id[:SHARD_DIGITS]}"
+        return Path(shard if os.path.isdir(shard) else self.runs, point_id)  # noqa: PTH112  asked a million times
+
+    @property
+    def shards(self) -> list[Path]:
+        """Where a campaign of very many points keeps them: file servers get slow with very many names in a directory.
+
+        They are made with the campaign's directory or never; that they are there is all that says so.
+        """
+        return [self.runs / f"{number:0{SHARD_DIGITS}x}" for number in range(16**SHARD_DIGITS)]
+
+    def attempt_dirs(self) -> Iterator[Path]:
+        """What below ``runs`` is named as the directory of an attempt is."""
+        if not self.shards[0].is_dir():
+            yield from self.runs.glob("*/r*a*")
+            return
+        for shard in self.shards:
+            yield from shard.glob("*/r*a*")
+        # those of a campaign whose directory was being made when the harness was killed
+        yield from self.runs.glob(f"{'?' * ID_LENGTH}/r*a*")
 
     @property
     def runs_csv(self) -> Path:

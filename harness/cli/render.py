@@ -10,6 +10,7 @@ import click
 from harness.cli.options import SweepChoice, sweep_options
 
 if TYPE_CHECKING:
+    from harness.jobs.attempts import Workshop
     from harness.jobs.submission import Submission
     from harness.model.campaign import Campaign
     from harness.model.cluster import Cluster
@@ -108,10 +109,11 @@ def write_scripts(
     from harness.errors import UserError
     from harness.jobs.attempts import Workshop
     from harness.jobs.campaign import open_campaign
+    from harness.jobs.durable import sync_file_system
     from harness.jobs.modes import How, plan_batches
     from harness.jobs.render import render_job
     from harness.jobs.session import git_commit
-    from harness.jobs.submission import prepare
+    from harness.jobs.submission import write
     from harness.layout import CampaignLayout
 
     layout = CampaignLayout(directory)
@@ -127,8 +129,19 @@ def write_scripts(
         project_root,
     )
     plan = plan_batches(campaign, cluster, campaign.tasks, How(mode), directory.name)
-    for task in campaign.tasks:  # all problems show before the first file is written
+    _try_scripts(workshop)  # all problems show before the first file is written
+    workshop = replace(workshop, campaign=open_campaign(layout, campaign, cluster))
+    jobs = [write(workshop, batch, {}) for batch in plan.batches]
+    sync_file_system(layout.root)
+    return jobs
+
+
+def _try_scripts(workshop: Workshop) -> None:
+    """Render one script of each request: what cannot be rendered is said of the first that asks so."""
+    tried = set()
+    for task in workshop.campaign.tasks:
         spec = workshop.spec(task, 1)
-        render_job(cluster, spec, layout.attempt(spec.point_id, spec.repeat, 1).root, project_root)
-    campaign = open_campaign(layout, campaign, cluster)
-    return [prepare(replace(workshop, campaign=campaign), batch, (), None) for batch in plan.batches]
+        request = (spec.placement, spec.axes.dataset is None)
+        if request not in tried:
+            tried.add(request)
+            workshop.render(workshop.cluster, spec, workshop.layout.attempt(task.point_id, task.repeat, 1).root)

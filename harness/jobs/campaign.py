@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from harness.errors import UserError, nearest
 from harness.files import write_atomically
 from harness.jobs.ledger import read_statuses
-from harness.layout import CampaignLayout
+from harness.layout import SHARD_ABOVE, CampaignLayout
 from harness.model.axes import Axes
 from harness.model.campaign import Campaign, PlannedPoint, Task
 from harness.model.cluster import Cluster
@@ -74,6 +74,9 @@ def open_campaign(layout: CampaignLayout, planned: Campaign, cluster: Cluster) -
     begun = {Task(point_id=key.point_id, repeat=key.repeat) for key in read_statuses(layout.ledger)}
     if old is None:
         planned = planned.model_copy(update={"uid": planned.uid or secrets.token_hex(8)})
+        if len(planned.points) > SHARD_ABOVE and (not layout.runs.exists() or layout.shards[0].is_dir()):
+            for shard in layout.shards:
+                shard.mkdir(parents=True, exist_ok=True)
     merged = planned if old is None else merge(old, planned, begun)
     if merged != old:
         write_atomically(layout.meta, merged.model_dump_json(indent=1) + "\n")
@@ -83,7 +86,8 @@ def open_campaign(layout: CampaignLayout, planned: Campaign, cluster: Cluster) -
 
 def merge(old: Campaign, planned: Campaign, begun: Collection[Task]) -> Campaign:
     """The plan, and what the old campaign holds beyond it and has already begun to measure."""
-    kept = tuple(task for task in old.tasks if task in begun and task not in planned.tasks)
+    still = set(planned.tasks)
+    kept = tuple(task for task in old.tasks if task in begun and task not in still)
     kept_points = {task.point_id: old.points[task.point_id] for task in kept}
     return planned.model_copy(
         update={

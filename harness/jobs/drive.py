@@ -206,7 +206,7 @@ class Driver:
             self.sleep(min(left, SLICE_S))
 
     def _prepare(self, batch: Batch) -> Submission:
-        return prepare(self.workshop, batch, self.ledger.statuses.keys(), self.throttle, self.lock.hold)
+        return prepare(self.workshop, batch, self.ledger.last, self.throttle, self.lock.hold)
 
     def _submit(self, job: Submission) -> None:
         self._put_off = None

@@ -1,6 +1,6 @@
 """Many attempts in one submission: job arrays with an index map, and packs that share one allocation.
 
-Either only decides which ``job.sh`` runs when; the attempts' own scripts do the rest, claim and evidence included.
+Either only decides which ``job.sh`` runs when; the attempts' scripts do the rest, claim and evidence included.
 """
 
 from __future__ import annotations
@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import catalog
 from harness.errors import UserError
 from harness.jobs.launchers import quote
-from harness.jobs.render import render_template
-from harness.jobs.schedulers.interface import ArrayRange, Scheduler
+from harness.jobs.render import render_template, scheduler_of
+from harness.jobs.schedulers.interface import ArrayRange
 from harness.layout import GroupLayout
 from harness.model.cluster import Cluster
 from harness.model.job import Placement
@@ -49,7 +48,7 @@ def render_array(
     Raises:
         UserError: the attempts differ in resources, or the scheduler has no such array.
     """
-    scheduler = _scheduler(cluster)
+    scheduler = scheduler_of(cluster)
     placement = _common(placements).model_copy(update={"walltime_s": max(p.walltime_s for p in placements)})
     array = ArrayRange(len(placements), throttle)
     lines = scheduler.directives(cluster, placement, job_name, f"{array_dir}/", array)
@@ -73,7 +72,7 @@ def render_pack(
     Raises:
         UserError: the attempts differ in resources.
     """
-    scheduler = _scheduler(cluster)
+    scheduler = scheduler_of(cluster)
     placements = [placement for _, placement in attempts]
     total_s = sum(placement.walltime_s + PACK_OVERHEAD_S for placement in placements)
     placement = _common(placements).model_copy(update={"walltime_s": total_s})
@@ -83,10 +82,6 @@ def render_pack(
         "attempts": [(placement.walltime_s + PACK_GRACE_S, quote(str(path))) for path, placement in attempts],
     }
     return render_template("pack.sh.j2", values, project_root)
-
-
-def _scheduler(cluster: Cluster) -> Scheduler:
-    return catalog.load(catalog.lookup(catalog.SCHEDULERS, cluster.scheduler, "scheduler"))  # type: ignore[no-any-return]
 
 
 def _common(placements: Sequence[Placement]) -> Placement:

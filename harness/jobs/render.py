@@ -43,21 +43,55 @@ def render_job(
     Raises:
         UserError: for values that the scheduler or the launcher cannot be given, and for a missing or bad template.
     """
-    scheduler: Scheduler = catalog.load(catalog.lookup(catalog.SCHEDULERS, cluster.scheduler, "scheduler"))
-    placement, source = _needed(run_spec), source_root or checkout()
+    scheduler = scheduler_of(cluster)
     output = str(attempt_dir / "scheduler.log")
-    lines = scheduler.directives(cluster, placement, run_spec.job_name, output)
-    values = {
+    lines = scheduler.directives(cluster, run_spec.placement, run_spec.job_name, output)
+    own = {
         "directives": [f"{scheduler.PREFIX} {line}" for line in lines],
         "attempt_dir": quote(str(attempt_dir)),
-        "nodes": placement.nodes,
         "job_name": quote(run_spec.job_name),
-        "job_id": f'"${{{scheduler.JOB_ID_VARIABLE}:-}}"',
+    }
+    return _body(cluster, run_spec, own, project_root, source_root)
+
+
+def render_shared(
+    cluster: Cluster, run_spec: RunSpec, group_name: str, project_root: Path, source_root: Path | None = None
+) -> str:
+    """The script that attempts of a group share: ``run_spec`` is any of them, ``group_name`` their job's.
+
+    It runs the attempt in whose directory it was started as job.sh, and has no directives: the group's script has.
+
+    Raises:
+        UserError: as :func:`render_job`.
+    """
+    own = {
+        "directives": [],
+        "attempt_dir": Shell('"$(cd -- "$(dirname -- "$0")" && pwd)"'),
+        # two packs, or elements of an array, may stage on one node
+        "job_name": Shell(f'{quote(group_name)}."$(basename -- "${{attempt_dir%/*}}").${{attempt_dir##*/}}"'),
+    }
+    return _body(cluster, run_spec, own, project_root, source_root)
+
+
+def _body(
+    cluster: Cluster, run_spec: RunSpec, own: dict[str, Any], project_root: Path, source_root: Path | None
+) -> str:
+    """The body template filled in; ``own`` is what an attempt has of its own."""
+    placement, source = _needed(run_spec), source_root or checkout()
+    values = {
+        **own,
+        "nodes": placement.nodes,
+        "job_id": f'"${{{scheduler_of(cluster).JOB_ID_VARIABLE}:-}}"',
         **_environment(cluster, source),
         **_staging(cluster, placement),
         **_launch(cluster, placement, source, reads_data=run_spec.axes.dataset is not None),
     }
     return render_template(cluster.body_template or BODY_TEMPLATE, values, project_root)
+
+
+def scheduler_of(cluster: Cluster) -> Scheduler:
+    """The dialect of the cluster's scheduler."""
+    return catalog.load(catalog.lookup(catalog.SCHEDULERS, cluster.scheduler, "scheduler"))  # type: ignore[no-any-return]
 
 
 def _needed(run_spec: RunSpec) -> Placement:

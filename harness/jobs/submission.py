@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from harness.files import sync_directory, write_atomically
 from harness.jobs.attempts import Workshop
+from harness.jobs.durable import sync_file_system, write_new
 from harness.jobs.groups import array_map, render_array, render_pack
+from harness.jobs.render import render_shared
 from harness.jobs.site import Site
 from harness.layout import GroupLayout
 from harness.model.campaign import Task
 from harness.model.group import Group
-from harness.model.job import group_job_name
+from harness.model.job import RunSpec, group_job_name
 from harness.model.ledger import AttemptKey
 
 Kind = Literal["single", "array", "pack"]
@@ -56,26 +59,44 @@ class Submission:
 def prepare(
     workshop: Workshop,
     batch: Batch,
-    known: Collection[AttemptKey],
+    known: Mapping[tuple[str, int], int],
     throttle: int | None,
     breathe: Callable[[], None] = lambda: None,
 ) -> Submission:
-    """Write the batch's attempts and its script, durably; nothing is submitted yet.
+    """As :func:`write`, durably.
 
     A group's group.json comes first: an attempt directory that is found after a crash is known to be of the group.
+    """
+    job = write(workshop, batch, known, throttle, breathe)
+    if job.group:
+        sync_file_system(job.script.parent)
+    else:
+        workshop.settle(job.keys[0])
+    return job
+
+
+def write(
+    workshop: Workshop,
+    batch: Batch,
+    known: Mapping[tuple[str, int], int],
+    throttle: int | None = None,
+    breathe: Callable[[], None] = lambda: None,
+) -> Submission:
+    """Write the batch's attempts and its script; nothing is submitted yet.
 
     Args:
-        known: attempts that the ledger knows; new ones get other numbers.
+        known: the last attempt of each point and repeat that the ledger knows; new ones get higher numbers.
         throttle: elements of an array that may run at once.
         breathe: called between attempts, since a thousand of them take their time on a slow file system.
     """
     keys = workshop.next_keys(batch.tasks, known)
     if batch.kind == "single":
-        key, attempt, spec = workshop.prepare(batch.tasks[0], keys[0].attempt)
+        key, attempt, spec = workshop.make(batch.tasks[0], keys[0].attempt)
         return Submission(batch, (key,), spec.job_name, attempt.script)
     group, paths = _new_group(workshop, batch, keys)
+    body = SharedBodies(workshop, group, paths)
     for task, key in zip(batch.tasks, keys, strict=True):
-        workshop.prepare(task, key.attempt)
+        workshop.make(task, key.attempt, body)
         breathe()
     if batch.kind == "array":
         write_atomically(paths.map, array_map([workshop.paths(key).root for key in keys]))
@@ -100,6 +121,26 @@ def _new_group(workshop: Workshop, batch: Batch, keys: tuple[AttemptKey, ...]) -
     write_atomically(paths.meta, group.model_dump_json(indent=1) + "\n")
     sync_directory(paths.root.parent)
     return group, paths
+
+
+class SharedBodies:
+    """The scripts of a group's attempts: one for all that differ in nothing that a script says."""
+
+    def __init__(self, workshop: Workshop, group: Group, paths: GroupLayout):
+        self._workshop, self._group, self._paths = workshop, group, paths
+        self._targets: dict[tuple[str, str | None, bool], str] = {}
+
+    def __call__(self, spec: RunSpec) -> str:
+        """The script for a run, as seen from its attempt's directory, so that a campaign can be moved."""
+        place, reads_data = spec.placement, spec.axes.dataset is not None
+        target = self._targets.get(key := (place.data_path, place.stage_from, reads_data))
+        if target is None:
+            workshop, path = self._workshop, self._paths.body(len(self._targets) + 1)
+            text = render_shared(workshop.cluster, spec, self._group.job_name, workshop.project_root)
+            write_new(path, text, mode=0o755)
+            attempt = workshop.layout.attempt(spec.point_id, spec.repeat, spec.attempt).root
+            target = self._targets[key] = os.path.relpath(path, attempt)
+        return target
 
 
 def _script(workshop: Workshop, group: Group, paths: GroupLayout, throttle: int | None) -> str:

@@ -211,7 +211,7 @@ def test_whenever_the_harness_is_killed_each_task_is_executed_once(
         with pytest.MonkeyPatch.context() as patch:
             killer = Killer(at, after)
             patch.setattr(files.Appender, "append", killer.around(files.Appender.append))
-            patch.setattr(attempts, "write_atomically", killer.around(attempts.write_atomically))
+            patch.setattr(attempts, "write_new", killer.around(attempts.write_new))
             for call in ("submit", "observe", "jobs"):
                 patch.setattr(world.scheduler, call, killer.around(getattr(world.scheduler, call)))
             try:
