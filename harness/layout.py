@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.model.axes import ID_LENGTH
-from harness.model.job import attempt_name
+from harness.model.names import ID_LENGTH, attempt_name
 
 #: variable that the job script sets where it has copied the data set to node-local storage: the ranks read there
 #: instead of in the placement's data_path

@@ -6,9 +6,7 @@ import re
 import sys
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
-
-import jinja2
+from typing import TYPE_CHECKING, Any
 
 import harness
 from harness import catalog
@@ -19,6 +17,9 @@ from harness.jobs.schedulers.interface import Scheduler
 from harness.layout import AttemptLayout
 from harness.model.cluster import Cluster
 from harness.model.job import Placement, RunSpec
+
+if TYPE_CHECKING:
+    import jinja2
 
 BODY_TEMPLATE = "body.sh.j2"
 #: exit code of a job that found its attempt already claimed
@@ -102,6 +103,8 @@ def _needed(run_spec: RunSpec) -> Placement:
 
 def render_template(name: str, values: dict[str, Any], project_root: Path) -> str:
     """A body template of the project, or else of the harness, filled in."""
+    import jinja2
+
     try:
         return _templates(project_root).get_template(name).render(values, **_CODES)
     except jinja2.TemplateNotFound as error:
@@ -118,6 +121,8 @@ def render_environment(cluster: Cluster, project_root: Path) -> str:
     Raises:
         UserError: for a missing or bad template, or a checkout whose path PYTHONPATH cannot hold.
     """
+    import jinja2
+
     name, templates = cluster.body_template or BODY_TEMPLATE, _templates(project_root)
     try:
         context = templates.get_template(name).new_context(_environment(cluster, checkout()))
@@ -135,6 +140,8 @@ _CODES = {"claimed_code": CLAIMED_CODE, "unwritable_code": UNWRITABLE_CODE, "sta
 
 @lru_cache(maxsize=8)
 def _templates(project_root: Path) -> jinja2.Environment:
+    import jinja2
+
     loader = jinja2.FileSystemLoader(_template_folders(project_root))
     environment = jinja2.Environment(
         loader=loader,

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.model.names import ID_LENGTH as ID_LENGTH
+
 Scalar = bool | int | float | str
 PositiveInt = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
-
-ID_LENGTH = 16
 
 
 class Frozen(BaseModel):

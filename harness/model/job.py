@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import string
 from enum import Enum
 from typing import Literal
 
 from pydantic import Field
 
 from harness.model.axes import Axes, Count, Frozen, PositiveInt
+from harness.model.names import attempt_name as attempt_name
+from harness.model.names import group_job_name as group_job_name
+from harness.model.names import job_name as job_name
 
 POINT_SCHEMA = 1
-_NAME_DIGITS = 8
-_BASE36 = string.digits + string.ascii_lowercase
 
 
 class Placement(Frozen):
@@ -68,37 +67,6 @@ class RunSpec(Frozen):
     @property
     def job_name(self) -> str:
         return job_name(self.campaign, self.point_id, self.repeat, self.attempt, self.campaign_uid)
-
-
-def attempt_name(repeat: int, attempt: int) -> str:
-    """Directory name of an attempt under its point: ``r0a1`` is the first try at repeat 0."""
-    return f"r{repeat}a{attempt}"
-
-
-def job_name(campaign: str, point_id: str, repeat: int, attempt: int, campaign_uid: str = "") -> str:
-    """The scheduler's name of a job: unique per campaign, letters and digits only, at most 15 of them.
-
-    Fifteen is the limit of Torque's qsub -N. Reconciliation after a crash looks jobs up by this name, so it hashes
-    the campaign too: two campaigns may hold the same point, and two checkouts of one user the same campaign's name.
-    The user's own words never enter it.
-    """
-    return f"h{_word(campaign, campaign_uid, point_id)}{attempt_name(repeat, attempt)}"
-
-
-def group_job_name(campaign: str, number: int, campaign_uid: str = "") -> str:
-    """The scheduler's name of an array or a pack: as :func:`job_name`, for the group of this number (from 1)."""
-    return f"h{_word(campaign, campaign_uid, 'group')}g{number}"
-
-
-def _word(campaign: str, campaign_uid: str, subject: str) -> str:
-    """Eight letters and digits that stand for the subject of a campaign."""
-    parts = [campaign, *([campaign_uid] if campaign_uid else []), subject]
-    digest = hashlib.sha256("\0".join(parts).encode()).digest()
-    number, word = int.from_bytes(digest[:8], "big"), ""
-    for _ in range(_NAME_DIGITS):
-        number, digit = divmod(number, 36)
-        word += _BASE36[digit]
-    return word
 
 
 class JobState(str, Enum):
