@@ -13,6 +13,8 @@ from harness.analysis.points import plain
 from harness.report.grid import Grid, text
 from harness.report.numbers import DASH, number
 
+#: An interval from so many times its lower end tells nothing.
+_UNKNOWN = 10.0
 _RATES = ("published_images_per_s", "mean_of_step_rates", "elapsed_images_per_s")
 
 
@@ -58,6 +60,8 @@ def _rate(value: Any) -> str:
 
 def _interval(row: pd.Series) -> str:
     low, high = float(row["images_per_s_low"]), float(row["images_per_s_high"])
+    if high > _UNKNOWN * low:
+        return " [unknown]"
     return f" [{number(low)}, {number(high)}]" if math.isfinite(low) and high > low * (1 + 1e-9) else ""
 
 

@@ -14,7 +14,7 @@ from harness.errors import UserError, nearest
 
 SHIPPED = Path(__file__).parent / "patterns"
 #: Groups with a meaning; any other group of a ``configuration`` expression is a column of its own.
-MEASURED = ("images_per_s", "step_s", "epoch_s", "steps", "step", "epoch", "images", "deviation", "loss")
+MEASURED = ("images_per_s", "step_s", "epoch_s", "steps", "step", "epoch", "images", "deviation", "loss", "val_loss")
 SCALES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0, "h": 3600.0, "images/s": 1.0}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.foreign.patterns import Pattern
-from harness.analysis.foreign.rates import Rates, rates
+from harness.analysis.foreign.rates import COARSE, Rates, rates
 from harness.analysis.foreign.segments import Segment, Value, segments
 from harness.errors import UserError
 from harness.model.columns import Column
@@ -119,4 +119,8 @@ def remark(found: Rates) -> str:
         said.append(f"{what} {found.overstated:.3g} times what {against}")
     if found.reason:
         said.append(f"no steady rate: {found.reason}")
+    if found.rounding > COARSE:
+        said.append(f"printed to ±{found.rounding:.0%} only")
+    if found.validated:
+        said.append("step times hold the validation")
     return "; ".join(said)
