@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from harness.analysis.lines import records
 from harness.errors import UserError, nearest
-from harness.files import read_json_lines
-from harness.layout import AttemptLayout, CampaignLayout
+from harness.layout import SHARD_DIGITS, AttemptLayout, CampaignLayout
 from harness.model import evidence, ledger
 from harness.model.campaign import Campaign
 from harness.model.group import Group
@@ -63,12 +65,30 @@ def campaign_names(results: Path) -> list[str]:
 
 def attempts(layout: CampaignLayout) -> list[Attempt]:
     """Every attempt that has a directory or a line in the ledger, sorted by point, repeat, attempt."""
-    statuses = ledger.fold(read_json_lines(layout.ledger))
-    keys = set(statuses)
-    for path in layout.runs.glob("*/r*a*"):
-        if (match := _ATTEMPT_NAME.fullmatch(path.name)) and path.is_dir():
-            keys.add(ledger.AttemptKey(path.parent.name, int(match[1]), int(match[2])))
-    return [Attempt(*key, layout.attempt(*key), statuses.get(key)) for key in sorted(keys)]
+    statuses = ledger.fold(records(layout.ledger))
+    roots = {key: AttemptLayout(Path(path)) for key, path in _attempt_directories(str(layout.runs))}
+    missing = [key for key in statuses if key not in roots]
+    roots |= {key: layout.attempt(*key) for key in missing}
+    return [Attempt(*key, roots[key], statuses.get(key)) for key in sorted(roots)]
+
+
+def _attempt_directories(runs: str) -> Iterator[tuple[ledger.AttemptKey, str]]:
+    """Directories of attempts: in those of their points, and these in shards where the campaign has such."""
+    for name, path in _directories(runs):
+        points = _directories(path) if len(name) == SHARD_DIGITS else [(name, path)]
+        for point_id, point in points:
+            for attempt, root in _directories(point):
+                if match := _ATTEMPT_NAME.fullmatch(attempt):
+                    yield ledger.AttemptKey(point_id, int(match[1]), int(match[2])), root
+
+
+def _directories(path: str) -> list[tuple[str, str]]:
+    """(name, path) of each directory in another."""
+    try:
+        with os.scandir(path) as entries:
+            return [(entry.name, entry.path) for entry in entries if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def extra_canaries(layout: CampaignLayout, campaign: Campaign) -> frozenset[tuple[str, int]]:
@@ -84,12 +104,17 @@ def extra_canaries(layout: CampaignLayout, campaign: Campaign) -> frozenset[tupl
     return frozenset(found - tasks)
 
 
-def state_of(attempt: Attempt, spec: RunSpec | None) -> tuple[JobState, str]:
-    """State and reason: evidence first, then the ledger; success without evidence is a loss."""
+def state_of(attempt: Attempt, spec: RunSpec | None, gathered: evidence.Evidence | None = None) -> tuple[JobState, str]:
+    """State and reason: evidence first, then the ledger; success without evidence is a loss.
+
+    Args:
+        gathered: the attempt's exit record and ends, where they have been read already.
+    """
     status = attempt.status
     ranks = spec.placement.ranks if spec else 1
     told = status.state if status and status.state.ended and status.state is not JobState.SUCCEEDED else None
-    verdict = evidence.judge(evidence.gather(attempt.layout, ranks), spec.placement.walltime_s if spec else 0, told)
+    left = gathered or evidence.gather(attempt.layout, ranks)
+    verdict = evidence.judge(left, spec.placement.walltime_s if spec else 0, told)
     if verdict is not None and spec is not None:
         if told is None or told is JobState.LOST:
             return verdict.state, verdict.reason

@@ -3,163 +3,156 @@
 from __future__ import annotations
 
 import io
-import multiprocessing
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from harness.analysis import findings, row
-from harness.analysis.campaigns import Attempt, attempts, extra_canaries, load_campaign, state_of
-from harness.analysis.dictionary import RUN_COLUMNS
-from harness.analysis.evidence import RunEvidence, read_run
-from harness.analysis.findings import Finding
-from harness.analysis.incremental import Previous, fingerprint, name, remember
-from harness.analysis.measure import Measurement
-from harness.analysis.steps_table import StepsWriter, tables_of
+from harness.analysis import incremental
+from harness.analysis.campaigns import Attempt, attempts, extra_canaries, load_campaign
+from harness.analysis.incremental import Look, Previous
+from harness.analysis.reading import pieces_of, read_pieces
+from harness.analysis.rows_table import SCHEMA, csv_text, rows_table, to_frame
+from harness.analysis.steps_table import StepsWriter
 from harness.files import write_atomically
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
-from harness.model.columns import Column
 from harness.model.job import JobState
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Progress = Callable[[int, int], None]
-#: A row of the table of runs, and the steps of its attempt.
-Read = tuple[dict[str, Any], list[pa.Table]]
-
-#: Starting a process costs as much as reading some hundred attempts.
-PARALLEL_FROM = 300
-MOST_WORKERS = 8
-CHUNK = 16
-
-_DTYPES = {"text": "string", "int": "Int64", "float": "float64", "bool": "boolean"}
-_CONVERTERS: dict[str, Callable[[Any], Any]] = {"text": str, "int": round, "float": float, "bool": bool}
 
 
 def collect(layout: CampaignLayout, progress: Progress | None = None) -> pd.DataFrame:
+    """As :func:`collect_rows`, with the runs as pandas has them."""
+    return to_frame(collect_rows(layout, progress))
+
+
+def collect_rows(layout: CampaignLayout, progress: Progress | None = None) -> pa.Table:
     """Read a campaign's evidence; write ``runs.csv``, ``runs.parquet`` and ``steps.parquet``; return the runs.
 
     Attempts whose evidence has not changed since the last collection are taken from its tables.
 
     Args:
-        progress: called with (attempts read, attempts in all) after each one.
+        progress: called with (attempts read, attempts in all) now and then.
 
     Raises:
         UserError: where ``layout`` holds no campaign.
     """
-    campaign = load_campaign(layout)
-    found = attempts(layout)
     previous = Previous(layout)
-    layout.collected.unlink(missing_ok=True)
+    try:
+        return previous.rows if previous.unchanged() else _collect(layout, previous, progress or (lambda *_: None))
+    finally:
+        previous.close()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An attempt, its directory before it was read, and its place in the last collection where nothing has changed."""
+
+    attempt: Attempt
+    look: Look
+    place: int | None
+
+
+def _collect(layout: CampaignLayout, previous: Previous, progress: Progress) -> pa.Table:
+    campaign = load_campaign(layout)
     # before any file is read: what is written meanwhile is seen the next time
-    prints = [fingerprint(attempt, campaign.points.get(attempt.point_id)) for attempt in found]
-    known = [previous.row(attempt, now) for attempt, now in zip(found, prints, strict=True)]
-    fresh = read_all(campaign, [a for a, cells in zip(found, known, strict=True) if cells is None])
-    rows = []
+    inputs = incremental.inputs(layout)
+    tried = attempts(layout)
+    directories = incremental.directories(layout, tried)
+    found = [_Found(a, now := incremental.look(a), previous.place(a, now)) for a in tried]
+    layout.collected.unlink(missing_ok=True)
+    rows: list[pa.Table] = [SCHEMA.empty_table()]
+    counts: list[int] = []
+    described: list[bool] = []
     with StepsWriter(layout.steps_parquet) as steps:
-        for number, (attempt, cells) in enumerate(zip(found, known, strict=True), 1):
-            row_cells, tables = next(fresh) if cells is None else (cells, previous.steps(attempt))
-            steps.write(tables)
-            rows.append(row_cells)
-            if progress is not None:
-                progress(number, len(found))
-    previous.close()
-    table = as_table(mark_attempts(rows, extra_canaries(layout, campaign)))
+        for part in _parts(campaign, found, previous):
+            rows.append(part.rows)
+            counts += part.counts
+            described += part.described
+            for table in part.steps:
+                steps.write(table)
+            progress(len(counts), len(found))
+    table = mark_attempts(pa.concat_tables(rows), extra_canaries(layout, campaign))
     write(table, layout)
-    remember(layout, {name((a.point_id, a.repeat, a.attempt)): now for a, now in zip(found, prints, strict=True)})
+    every = zip(found, counts, described, strict=True)
+    incremental.remember(layout, inputs, directories, [(f.attempt, f.look, n, told) for f, n, told in every])
     return table
 
 
-def read_all(campaign: Campaign, chosen: list[Attempt]) -> Iterator[Read]:
-    """Rows and steps of the attempts, in their order; by several processes where there are many attempts and CPUs."""
-    workers = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-    if len(chosen) < PARALLEL_FROM or workers < 2:
-        yield from (read_attempt(campaign, attempt) for attempt in chosen)
-        return
-    # spawn: this process may have threads, which a forked one would find stopped in the middle of anything
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context) as pool:
-        yield from pool.map(partial(read_attempt, campaign), chosen, chunksize=CHUNK)
+@dataclass(frozen=True)
+class _Part:
+    """Attempts that follow each other, all of them read now or all of them taken from the last collection."""
+
+    rows: pa.Table
+    steps: Iterable[pa.Table]
+    counts: Collection[int]
+    described: Collection[bool]
 
 
-def read_attempt(campaign: Campaign, attempt: Attempt) -> Read:
-    """One attempt's row and its steps."""
-    run = read_run(attempt.layout)
-    planned = campaign.points.get(attempt.point_id)
-    state, reason = state_of(attempt, run.spec)
-    cells: dict[str, Any] = {
-        "campaign": campaign.name,
-        "point_id": attempt.point_id,
-        "repeat": attempt.repeat,
-        "attempt": attempt.attempt,
-        "state": state.value,
-        "reason": reason or None,
-        "job_id": attempt.status.job_id or None if attempt.status else None,
-    }
-    source = run.spec or planned
-    if source is not None:
-        cells |= row.axes_cells(source.axes) | row.placement_cells(source.placement)
-    if run.spec is not None:
-        cells |= {"harness_version": run.spec.harness_version, "git_commit": run.spec.git_commit}
-    measured_cells, found, measured = _measured(run, state)
-    cells |= {name: value for name, value in measured_cells.items() if value is not None}
-    cells["findings"] = findings.to_json(found)
-    return cells, tables_of(attempt, run, measured)
+def _parts(campaign: Campaign, found: list[_Found], previous: Previous) -> Iterator[_Part]:
+    """The attempts' rows and steps, in their order."""
+    runs = [list(run) for _, run in groupby(enumerate(found), lambda item: _neighbours(*item))]
+    fresh = [[(f.attempt, f.look.bytes) for _, f in run] for run in runs if run[0][1].place is None]
+    cut = [list(pieces_of(run)) for run in fresh]
+    pieces, sizes = read_pieces(campaign.name, campaign.points, [p for run in cut for p in run]), iter(map(len, cut))
+    for run in runs:
+        place, length = run[0][1].place, len(run)
+        if place is None:
+            for _ in range(next(sizes)):
+                piece = next(pieces)
+                yield _Part(piece.rows, [piece.steps], piece.counts, piece.described)
+        else:
+            counts = previous.counts(place, length)
+            yield _Part(previous.rows.slice(place, length), previous.steps(place, length), counts, [True] * length)
+    for _ in pieces:
+        raise AssertionError("a piece was left over")
 
 
-def _measured(run: RunEvidence, state: JobState) -> tuple[dict[str, Any], list[Finding], Measurement | None]:
-    """Cells, findings and measurement of a run; one whose events hold nonsense must not cost the others their table."""
-    try:
-        return row.run_cells(run, state)
-    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-        text = f"{type(error).__name__}: {error}"
-        advice = "Its events were written by another version or are damaged; look at them, or measure again."
-        return {}, [findings.make("evidence_unreadable", advice, error=text)], None
+def _neighbours(number: int, found: _Found) -> int | None:
+    """The same for attempts that also followed each other in the last collection; None for those to be read."""
+    return None if found.place is None else found.place - number
 
 
-def mark_attempts(rows: list[dict[str, Any]], canaries: Collection[tuple[str, int]] = ()) -> list[dict[str, Any]]:
-    """Adds ``latest`` (no later attempt) and ``counts`` (the newest success of its repeat, else the newest).
+def mark_attempts(table: pa.Table, canaries: Collection[tuple[str, int]] = ()) -> pa.Table:
+    """Fills ``latest`` (no later attempt) and ``counts`` (the newest success of its repeat, else the newest).
 
     Args:
         canaries: (point, repeat) of runs beyond the sweep's, which tell of a node's drift and count for no point.
     """
-    tasks: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for cells in rows:
-        tasks.setdefault((cells["point_id"], cells["repeat"]), []).append(cells)
-    for task, tries in tasks.items():
-        newest = max(tries, key=lambda cells: cells["attempt"])
-        done = [cells for cells in tries if cells["state"] == JobState.SUCCEEDED.value]
-        counting = max(done, key=lambda cells: cells["attempt"]) if done else newest
-        for cells in tries:
-            cells["latest"], cells["counts"] = cells is newest, cells is counting and task not in canaries
-    return rows
+    names = ("point_id", "repeat", "attempt", "state")
+    rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
+    newest: dict[tuple[str, int], int] = {}
+    done: dict[tuple[str, int], int] = {}
+    for point_id, repeat, attempt, state in rows:
+        task = point_id, repeat
+        newest[task] = max(attempt, newest.get(task, attempt))
+        if state == JobState.SUCCEEDED.value:
+            done[task] = max(attempt, done.get(task, attempt))
+    latest, counts = [], []
+    for point_id, repeat, attempt, _ in rows:
+        task = point_id, repeat
+        latest.append(attempt == newest[task])
+        counts.append(attempt == done.get(task, newest[task]) and task not in canaries)
+    for name, values in (("latest", latest), ("counts", counts)):
+        table = table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), pa.array(values, pa.bool_()))
+    return table
 
 
 def as_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Rows as a table with exactly the columns of the data dictionary, typed; unknown cells are NA."""
-    rows = list(rows)
-    table = pd.DataFrame({c.name: _typed([r.get(c.name) for r in rows], c) for c in RUN_COLUMNS})
-    return table.reset_index(drop=True)
+    return to_frame(rows_table(list(rows)))
 
 
-def _typed(values: list[Any], column: Column) -> pd.Series:
-    convert = _CONVERTERS[column.kind]
-    cells: list[Any] = []
-    for value in values:
-        try:
-            cells.append(None if value is None else convert(value))
-        except (TypeError, ValueError, OverflowError):
-            cells.append(None)  # an event that holds something else than its vocabulary says: unknown
-    return pd.Series(cells, dtype=_DTYPES[column.kind])
-
-
-def write(table: pd.DataFrame, layout: CampaignLayout) -> None:
+def write(table: pa.Table, layout: CampaignLayout) -> None:
     """Write ``runs.csv`` and ``runs.parquet``; readers see the old files or the new ones, never half of either."""
-    write_atomically(layout.runs_csv, table.to_csv(index=False, lineterminator="\n"))
+    write_atomically(layout.runs_csv, csv_text(table))
     buffer = io.BytesIO()
-    table.to_parquet(buffer, index=False)
+    pq.write_table(table, buffer)
     write_atomically(layout.runs_parquet, buffer.getvalue())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,49 +11,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from harness.analysis.stats import Floats, as_floats
-from harness.files import read_json_lines
+from harness.analysis.lines import PathText, line_blocks, record_of, records
+from harness.analysis.step_columns import StepColumns, Steps
 from harness.layout import AttemptLayout
-from harness.model.event import STEP_COLUMNS
+from harness.model.evidence import Evidence
 from harness.model.job import ExitRecord, RunSpec
 
 _EVENTS_NAME = re.compile(r"events\.r(\d+)\.jsonl")
 _SAMPLES_NAME = re.compile(r"samples\.(.+)\.jsonl")
-_NULLABLE = {"occupancy"}
-
-
-@dataclass(frozen=True)
-class Steps:
-    """The steps of one rank, by column: ``step`` (steps,) int, and the columns of STEP_COLUMNS as floats."""
-
-    step: NDArray[np.int64]
-    columns: Mapping[str, Floats]
-
-    def __len__(self) -> int:
-        return len(self.step)
-
-    def __getitem__(self, column: str) -> Floats:
-        return self.columns[column]
-
-    def only(self, steps: NDArray[np.int64]) -> Steps:
-        """The given step numbers alone."""
-        keep = np.isin(self.step, steps)
-        return Steps(self.step[keep], {name: values[keep] for name, values in self.columns.items()})
-
-    @property
-    def durations_s(self) -> Floats:
-        """Time of each step, from the end of the step before: gaps between steps belong to the later one.
-
-        The first step, and one whose predecessor is not on record, counts from its own begin.
-        """
-        begin, end = self["begin_s"], self["end_s"]
-        previous = np.concatenate([begin[:1], end[:-1]])
-        follows = np.concatenate([[False], np.diff(self.step) == 1]) if len(self) else np.zeros(0, dtype=bool)
-        durations: Floats = end - np.where(follows, previous, begin)
-        return durations
 
 
 @dataclass(frozen=True)
@@ -98,24 +66,37 @@ class RunEvidence:
         present = {rank.rank for rank in self.ranks if rank.events or len(rank.steps)}
         return tuple(rank for rank in range(self.spec.placement.ranks) if rank not in present)
 
+    @property
+    def gathered(self) -> Evidence | None:
+        """What a verdict rests on; None where there is no usable exit record or point.json."""
+        if self.exit is None or self.spec is None:
+            return None
+        said = {rank.rank: end.get("ok") is True for rank in self.ranks if (end := rank.last("run_end"))}
+        return Evidence(self.exit, tuple(said.get(rank) for rank in range(self.spec.placement.ranks)))
+
 
 def read_run(layout: AttemptLayout) -> RunEvidence:
-    """Everything in the attempt's directory; what cannot be read is named in ``problems``, never raised."""
+    """Everything in the attempt's directory; what cannot be read is named in ``problems``, never raised.
+
+    ``exit.json`` is read before the events: where it is there, the events were complete when they were read.
+    """
     problems: list[str] = []
+    root = str(layout.root)
+    try:
+        names = sorted(os.listdir(root))  # noqa: PTH208 - paths would cost as much as reading
+    except (FileNotFoundError, NotADirectoryError):
+        names = []
+    spec, ended = _read_model(RunSpec, layout.point, problems), _read_model(ExitRecord, layout.exit, problems)
     ranks, samples = [], {}
-    names = sorted(p.name for p in layout.root.iterdir()) if layout.root.is_dir() else []
     for name in names:
+        if not name.endswith(".jsonl"):
+            continue
         if match := _EVENTS_NAME.fullmatch(name):
-            ranks.append(read_rank(layout.root / name, int(match[1]), problems))
+            ranks.append(read_rank(f"{root}/{name}", int(match[1]), problems))
         elif match := _SAMPLES_NAME.fullmatch(name):
-            samples[match[1]] = list(read_json_lines(layout.root / name))
-    return RunEvidence(
-        spec=_read_model(RunSpec, layout.point, problems),
-        ranks=tuple(sorted(ranks, key=lambda rank: rank.rank)),
-        exit=_read_model(ExitRecord, layout.exit, problems),
-        samples=samples,
-        problems=tuple(problems),
-    )
+            samples[match[1]] = list(records(f"{root}/{name}"))
+    ranks.sort(key=lambda rank: rank.rank)
+    return RunEvidence(spec, tuple(ranks), ended, samples, tuple(problems))
 
 
 Model = TypeVar("Model", RunSpec, ExitRecord)
@@ -131,50 +112,30 @@ def _read_model(model: type[Model], path: Path, problems: list[str]) -> Model | 
         return None
 
 
-def read_rank(path: Path, rank: int, problems: list[str]) -> RankEvidence:
+def read_rank(path: PathText, rank: int, problems: list[str]) -> RankEvidence:
     """One rank's events; damaged lines and ill-formed steps are left out and counted."""
     torn: list[int] = []
     events: dict[str, list[dict[str, Any]]] = {}
-    parts: list[dict[str, Any]] = []
+    columns, number, name = StepColumns(), 0, os.path.basename(path)  # noqa: PTH119
     try:
-        for record in read_json_lines(path, torn):
-            kind = record.get("event")
-            if kind == "steps" and _well_formed(record):
-                parts.append(record)
-            elif kind == "steps":
-                problems.append(f"{path.name}: a steps record has columns of unequal length or wrong type")
-            elif isinstance(kind, str):
-                events.setdefault(kind, []).append(record)
+        for lines in line_blocks(path):
+            for line in lines:
+                number += 1
+                record = record_of(line)
+                if record is None:
+                    if line.strip():
+                        torn.append(number)
+                    continue
+                kind = record.get("event")
+                if kind == "steps":
+                    columns.add(record, line)
+                elif isinstance(kind, str):
+                    events.setdefault(kind, []).append(record)
     except OSError as error:
-        problems.append(f"{path.name}: {error.strerror}")
-    return RankEvidence(rank, events, _join(parts), tuple(torn))
-
-
-def _well_formed(record: Mapping[str, Any]) -> bool:
-    steps = record.get("step")
-    if not isinstance(steps, list) or not all(type(step) is int for step in steps):
-        return False
-    for name in STEP_COLUMNS:
-        values = record.get(name, [None] * len(steps) if name in _NULLABLE else None)
-        if not isinstance(values, list) or len(values) != len(steps):
-            return False
-        if not all(type(v) in (int, float) or (v is None and name in _NULLABLE) for v in values):
-            return False
-    return True
-
-
-def _join(parts: list[dict[str, Any]]) -> Steps:
-    numbers: list[int] = [step for part in parts for step in part["step"]]
-    step = np.asarray(numbers, dtype=np.int64)
-    # a step on record twice counts once, in order of its number
-    _, first = np.unique(step, return_index=True)
-    columns = {}
-    for name in STEP_COLUMNS:
-        values: list[Any] = []
-        for part in parts:
-            values += part.get(name) or [None] * len(part["step"])
-        columns[name] = as_floats(values)[first]
-    return Steps(step[first], columns)
+        problems.append(f"{name}: {error.strerror}")
+    steps = columns.steps()
+    problems += [f"{name}: a steps record has columns of unequal length or wrong type"] * columns.ill_formed
+    return RankEvidence(rank, events, steps, tuple(torn))
 
 
 def span_of(rank: RankEvidence, counter: str) -> float | None:

@@ -14,8 +14,8 @@ from functools import reduce
 import numpy as np
 
 from harness.analysis import stats, steady
-from harness.analysis.evidence import Steps
 from harness.analysis.stats import Estimate, Floats
+from harness.analysis.step_columns import Steps
 
 _NAN = math.nan
 

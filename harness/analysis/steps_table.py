@@ -1,7 +1,8 @@
-"""``steps.parquet``: every step of every rank of a campaign, written run by run so that memory stays small."""
+"""``steps.parquet``: every step of every rank of a campaign, written piece by piece so that memory stays small."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.analysis.campaigns import Attempt
-from harness.analysis.evidence import RunEvidence, Steps
+from harness.analysis.evidence import RunEvidence
 from harness.analysis.measure import Measurement
+from harness.analysis.step_columns import Steps
 from harness.files import sync_directory
 from harness.model.columns import STEP_TABLE_COLUMNS
 from harness.model.event import STEP_COLUMNS
 
+Key = tuple[str, int, int]
+
 _TYPES = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+#: As the file is read; while it is written, its texts are dictionaries.
 SCHEMA = pa.schema([(column.name, _TYPES[column.kind]) for column in STEP_TABLE_COLUMNS])
+_WRITTEN = pa.schema(
+    [(f.name, pa.dictionary(pa.int32(), pa.string()) if pa.types.is_string(f.type) else f.type) for f in SCHEMA]
+)
+_PARTS = pa.array(["warmup", "transient", "steady"])
+_WHOLE = ("fresh", "consumed")
+#: Columns of few values, which dictionaries make small; those of times would only cost time.
+_REPETITIVE = ["point_id", "repeat", "attempt", "rank", "part", "exchange_s", *_WHOLE, "occupancy"]
+ROW_GROUP = 1 << 17
 
 
 class StepsWriter:
@@ -26,13 +38,19 @@ class StepsWriter:
     def __init__(self, path: Path):
         self._path = path
         self._temporary = path.with_name(f".{path.name}.new")
+        self._waiting: list[pa.Table] = []
+        self._rows = 0
 
     def __enter__(self) -> StepsWriter:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer = pq.ParquetWriter(self._temporary, SCHEMA)
+        self._writer = pq.ParquetWriter(
+            self._temporary, _WRITTEN, use_dictionary=_REPETITIVE, write_statistics=["rank"], store_schema=False
+        )
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None:
+            self._flush()
         self._writer.close()
         if kind is not None:
             self._temporary.unlink(missing_ok=True)
@@ -40,38 +58,66 @@ class StepsWriter:
         self._temporary.replace(self._path)
         sync_directory(self._path.parent)
 
-    def write(self, tables: list[pa.Table]) -> None:
-        """Steps of one attempt, in whole tables: each becomes a row group."""
-        for table in tables:
-            self._writer.write_table(table)
+    def write(self, table: pa.Table) -> None:
+        """Add steps, as :func:`table_of` or the file itself has them; they may come in pieces of any size."""
+        self._waiting.append(table)
+        self._rows += len(table)
+        if self._rows >= ROW_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            tables = [table.cast(_WRITTEN) for table in self._waiting]
+            self._writer.write_table(pa.concat_tables(tables).unify_dictionaries(), row_group_size=4 * ROW_GROUP)
+        self._waiting, self._rows = [], 0
 
 
-def tables_of(attempt: Attempt, run: RunEvidence, measured: Measurement | None) -> list[pa.Table]:
-    """The steps of all ranks of one attempt as at most one table; without a measurement their part is not known."""
-    tables = [_table(attempt, rank.rank, rank.steps, measured) for rank in run.ranks if len(rank.steps)]
-    return [pa.concat_tables(tables)] if tables else []
-
-
-def _table(attempt: Attempt, rank: int, steps: Steps, measured: Measurement | None) -> pa.Table:
-    count = len(steps)
-    columns: dict[str, Any] = {
-        "point_id": [attempt.point_id] * count,
-        "repeat": np.full(count, attempt.repeat),
-        "attempt": np.full(count, attempt.attempt),
-        "rank": np.full(count, rank),
-        "step": steps.step,
-        "part": _parts(steps, measured),
+def table_of(runs: Sequence[tuple[Key, RunEvidence, Measurement | None]]) -> pa.Table:
+    """The steps of all ranks of these attempts; the part of steps without a measurement is not known."""
+    pieces = [(key, rank.rank, rank.steps, measured) for key, run, measured in runs for rank in run.ranks]
+    counts = np.array([len(steps) for _, _, steps, _ in pieces], dtype=np.int64)
+    columns: dict[str, pa.Array] = {
+        "point_id": _texts([key[0] for key, *_ in pieces], counts),
+        "repeat": _repeated([key[1] for key, *_ in pieces], counts),
+        "attempt": _repeated([key[2] for key, *_ in pieces], counts),
+        "rank": _repeated([rank for _, rank, *_ in pieces], counts),
+        "step": _joined([steps.step for _, _, steps, _ in pieces], np.int64),
+        "part": pa.DictionaryArray.from_arrays(_part_codes(pieces), _PARTS),
     }
     for name in STEP_COLUMNS:
-        values = steps[name]
-        columns[name] = values.astype(np.int64) if name in ("fresh", "consumed") else values
-    return pa.table(
-        {field.name: pa.array(columns[field.name], field.type, from_pandas=True) for field in SCHEMA}, SCHEMA
-    )
+        values = _joined([steps[name] for _, _, steps, _ in pieces], np.float64)
+        whole = name in _WHOLE
+        columns[name] = pa.array(values.astype(np.int64) if whole else values, from_pandas=not whole)
+    return pa.Table.from_arrays([columns[field.name] for field in _WRITTEN], schema=_WRITTEN)
 
 
-def _parts(steps: Steps, measured: Measurement | None) -> list[str | None]:
-    if measured is None:
-        return [None] * len(steps)
-    after = np.where(steps.step >= measured.steady_step, "steady", "transient")
-    return [str(part) for part in np.where(steps.step < measured.timed_step, "warmup", after)]
+def _joined(arrays: list[Any], kind: Any) -> Any:
+    return np.concatenate(arrays) if arrays else np.zeros(0, kind)
+
+
+def _texts(values: list[str], counts: Any) -> pa.DictionaryArray:
+    places = {text: place for place, text in enumerate(dict.fromkeys(values))}
+    codes = np.array([places[text] for text in values], dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(np.repeat(codes, counts), pa.array(list(places), pa.string()))
+
+
+def _repeated(values: list[int], counts: Any) -> Any:
+    return np.repeat(np.array(values, dtype=np.int64), counts)
+
+
+def _part_codes(pieces: Sequence[tuple[Key, int, Steps, Measurement | None]]) -> pa.Array:
+    """0 for steps before the timed ones, 1 up to the steady ones, 2 from there on; null without a measurement."""
+    codes, counts = [], []
+    for _, _, steps, measured in pieces:
+        count = len(steps)
+        if measured is None:
+            codes.append(-1)
+            counts.append(count)
+            continue
+        # the numbers of steps rise
+        timed, steady = steps.step.searchsorted((measured.timed_step, measured.steady_step)).tolist()
+        steady = max(timed, steady)
+        codes += (0, 1, 2)
+        counts += (timed, steady - timed, count - steady)
+    repeated = np.repeat(np.array(codes, dtype=np.int32), np.array(counts, dtype=np.int64))
+    return pa.array(repeated, mask=repeated < 0)

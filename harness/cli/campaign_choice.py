@@ -15,7 +15,7 @@ from harness.layout import CampaignLayout, ProjectLayout
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-NEEDED = ("numpy", "pandas", "pyarrow", "scipy", "matplotlib")
+NEEDED = ("numpy", "orjson", "pandas", "pyarrow", "scipy", "matplotlib")
 
 
 def results_option(command: Command) -> Command:

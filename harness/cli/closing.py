@@ -8,7 +8,7 @@ from rich.console import Console
 
 from harness.layout import CampaignLayout
 
-REPORT_LIBRARIES = {"matplotlib", "numpy", "pandas", "plotly", "pyarrow", "scipy"}
+REPORT_LIBRARIES = {"matplotlib", "numpy", "orjson", "pandas", "plotly", "pyarrow", "scipy"}
 
 
 def close(layout: CampaignLayout, console: Console) -> list[Path]:

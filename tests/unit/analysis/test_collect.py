@@ -119,7 +119,7 @@ def test_files_hold_what_is_returned(tmp_path: Path) -> None:
     campaign.save()
     calls: list[tuple[int, int]] = []
     table = collect(campaign.layout, lambda done, total: calls.append((done, total)))
-    assert calls == [(1, 3), (2, 3), (3, 3)]
+    assert calls == sorted(calls) and calls[-1] == (3, 3)
     pd.testing.assert_frame_equal(pd.read_parquet(campaign.layout.runs_parquet), table)
     read = pd.read_csv(campaign.layout.runs_csv)
     assert read["images_per_s"].tolist() == pytest.approx(table["images_per_s"].tolist())

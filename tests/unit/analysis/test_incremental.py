@@ -9,7 +9,7 @@ import pytest
 from evidence_support import FakeCampaign, FakeRun
 
 from harness.analysis import collect as collecting
-from harness.analysis import incremental
+from harness.analysis import incremental, reading
 from harness.model.axes import Axes
 
 
@@ -17,13 +17,13 @@ from harness.model.axes import Axes
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the attempts whose evidence is read."""
     names: list[str] = []
-    original = collecting.read_run
+    original = reading.read_run
 
-    def reading(layout):  # type: ignore[no-untyped-def]
+    def noted(layout):  # type: ignore[no-untyped-def]
         names.append(layout.root.name)
         return original(layout)
 
-    monkeypatch.setattr(collecting, "read_run", reading)
+    monkeypatch.setattr(reading, "read_run", noted)
     return names
 
 
@@ -105,7 +105,8 @@ def test_several_processes_give_the_same_tables(campaign: FakeCampaign, monkeypa
     alone = collecting.collect(campaign.layout)
     steps = pd.read_parquet(campaign.layout.steps_parquet)
     campaign.layout.collected.unlink()
-    monkeypatch.setattr(collecting, "PARALLEL_FROM", 1)
-    monkeypatch.setattr(collecting.os, "sched_getaffinity", lambda _pid: {0, 1})
+    monkeypatch.setattr(reading, "PARALLEL_FROM", 1)
+    monkeypatch.setattr(reading, "PIECE_ATTEMPTS", 2)
+    monkeypatch.setattr(reading.os, "sched_getaffinity", lambda _pid: {0, 1})
     pd.testing.assert_frame_equal(collecting.collect(campaign.layout), alone)
     pd.testing.assert_frame_equal(pd.read_parquet(campaign.layout.steps_parquet), steps)

@@ -1,0 +1,141 @@
+"""The steps of one rank: gathered from ``steps`` events line by line into packed columns, then held as arrays."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.model.event import STEP_COLUMNS
+
+Floats = NDArray[np.float64]
+
+#: The one column that may hold null, or be missing.
+NULLABLE = "occupancy"
+_COLUMNS = ("step", *(name for name in STEP_COLUMNS if name != NULLABLE), NULLABLE)
+_values_of = itemgetter(*_COLUMNS)
+_PACK_AT = 64
+_LARGEST = 2**63
+_SEALED = b',"crc":"'
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of one rank, by column: ``step`` (steps,) int, and the columns of STEP_COLUMNS as floats."""
+
+    step: NDArray[np.int64]
+    columns: Mapping[str, Floats]
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def __getitem__(self, column: str) -> Floats:
+        return self.columns[column]
+
+    def only(self, steps: NDArray[np.int64]) -> Steps:
+        """The given step numbers alone."""
+        keep = np.isin(self.step, steps)
+        return Steps(self.step[keep], {name: values[keep] for name, values in self.columns.items()})
+
+    @property
+    def durations_s(self) -> Floats:
+        """Time of each step, from the end of the step before: gaps between steps belong to the later one.
+
+        The first step, and one whose predecessor is not on record, counts from its own begin.
+        """
+        begin, end = self["begin_s"], self["end_s"]
+        previous = np.concatenate([begin[:1], end[:-1]])
+        follows = np.concatenate([[False], np.diff(self.step) == 1]) if len(self) else np.zeros(0, dtype=bool)
+        durations: Floats = end - np.where(follows, previous, begin)
+        return durations
+
+
+class StepColumns:
+    """Gathers ``steps`` events; every some of them are packed into eight bytes a number, so memory stays small."""
+
+    def __init__(self) -> None:
+        self._waiting: list[dict[str, Any]] = []
+        self._doubtful = False
+        self._packed: list[tuple[bytes, ...]] = []
+        #: Records left out so far because their columns are of unequal length or wrong type.
+        self.ill_formed = 0
+
+    def add(self, record: dict[str, Any], line: bytes) -> None:
+        """Take one record, parsed from ``line``."""
+        self._waiting.append(record)
+        if line[-len(_SEALED) - 10 : -10] != _SEALED and (b"true" in line or b"false" in line):
+            # packing would take a truth value for a number; the program itself, whose lines are sealed, writes none
+            self._doubtful = True
+        if len(self._waiting) == _PACK_AT:
+            self._pack()
+
+    def _pack(self) -> None:
+        records = self._waiting
+        try:
+            if self._doubtful:
+                raise ValueError("truth values")
+            packed = _pack(records)
+        except (KeyError, TypeError, ValueError, OverflowError, struct.error):
+            good = [whole for record in records if (whole := _well_formed(record)) is not None]
+            self.ill_formed += len(records) - len(good)
+            packed = _pack(good)
+        self._packed.append(packed)
+        self._waiting, self._doubtful = [], False
+
+    def steps(self) -> Steps:
+        """What was gathered, in order of the steps' numbers; a step on record twice counts once, as it came first."""
+        if self._waiting:
+            self._pack()
+        parts = self._packed
+        joined = parts[0] if len(parts) == 1 else [b"".join(part[n] for part in parts) for n in range(len(_COLUMNS))]
+        step = np.frombuffer(joined[0], np.int64)
+        columns = {name: np.frombuffer(data, np.float64) for name, data in zip(_COLUMNS[1:], joined[1:], strict=True)}
+        if (step[1:] > step[:-1]).all():
+            return Steps(step, columns)
+        _, first = np.unique(step, return_index=True)
+        return Steps(step[first], {name: values[first] for name, values in columns.items()})
+
+
+def _pack(records: Sequence[Mapping[str, Any]]) -> tuple[bytes, ...]:
+    """The columns of well-formed records, one after the other, each as the bytes of an array.
+
+    Raises:
+        KeyError, TypeError, ValueError, OverflowError, struct.error: where a record is ill-formed.
+    """
+    if not records:
+        return (b"",) * len(_COLUMNS)
+    columns = list(zip(*map(_values_of, records), strict=True))
+    lengths = list(map(len, columns[0]))
+    if any(list(map(len, column)) != lengths for column in columns):
+        raise ValueError("columns of unequal length")
+    *full, occupancy = (list(chain.from_iterable(column)) for column in columns)
+    if None in occupancy:
+        occupancy = [math.nan if value is None else value for value in occupancy]
+    floats = struct.Struct(f"{len(occupancy)}d").pack
+    return struct.pack(f"{len(occupancy)}q", *full[0]), *(floats(*values) for values in full[1:]), floats(*occupancy)
+
+
+def _well_formed(record: dict[str, Any]) -> dict[str, Any] | None:
+    """The record, complete; None where its columns are of unequal length or wrong type."""
+    steps = record.get("step")
+    if not isinstance(steps, list) or not all(type(step) is int and _is_number(step) for step in steps):
+        return None
+    whole = {NULLABLE: [None] * len(steps)} | record
+    for name in STEP_COLUMNS:
+        values = whole.get(name)
+        if not isinstance(values, list) or len(values) != len(steps):
+            return None
+        if not all(_is_number(value) or (value is None and name == NULLABLE) for value in values):
+            return None
+    return whole
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) < _LARGEST)
