@@ -2,6 +2,10 @@
 
 import sys
 
-from harness.runtime.main import main
+from harness.runtime import early
+
+early.hold()
+
+from harness.runtime.main import main  # noqa: E402  what it imports takes its time
 
 sys.exit(main(sys.argv[1:]))

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from runtime_support import clean_environment, events, of_kind
+from runtime_support import clean_environment, events, of_kind, spec_of, write_point
 
 BODY = """
 import signal, sys, time, ctypes
@@ -77,3 +77,35 @@ def test_a_signal_while_closing_leaves_a_finished_run_finished(tmp_path: Path) -
     after = "ready(); time.sleep(0.2)"
     assert stopped(tmp_path, signal.SIGTERM, "pass", after) == 0
     assert events(tmp_path)[-1]["ok"] is True
+
+
+IMPORTING = """
+import os, signal, sys
+import harness.runtime.early
+count = 0
+def audit(event, arguments):
+    global count
+    if event == "import" and count >= 0:
+        count += 1
+        if count == int(os.environ["AT_IMPORT"]):
+            os.kill(os.getpid(), signal.SIGTERM)
+            count = -1
+sys.argv = ["harness.runtime", sys.argv[1]]
+sys.addaudithook(audit)
+import runpy
+runpy.run_module("harness.runtime", run_name="__main__", alter_sys=False)
+"""
+
+
+@pytest.mark.parametrize("at_import", ["5", "60", "200"])
+def test_a_signal_while_a_rank_imports_is_written_down(tmp_path: Path, at_import: str) -> None:
+    """run_start, the reason and run_end: as of any other rank that was told to stop."""
+    point = write_point(tmp_path, spec_of())
+    environment = {**clean_environment(), "AT_IMPORT": at_import}
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING, str(point)], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 143, done.stderr
+    records = events(tmp_path)
+    assert [record["event"] for record in records] == ["run_start", "error", "run_end"]
+    assert (records[1]["message"], records[2]["ok"]) == ("told to stop by SIGTERM", False)
