@@ -3,8 +3,9 @@
     python cpu_pipeline.py POINT.JSON WORKERS BATCHES SAMPLES COST_S
 
 Each sample costs COST_S seconds of CPU time; steps take no time, so that the loader alone sets the pace. The steps are
-recorded as a run's are. Prints what the loader could use: CPUs allowed, CPUs that its workers ran on, cores used on the
-mean, cores that others used of those allowed, and CPU seconds per sample as the harness counts them.
+recorded as a run's are. Prints what the loader could use: CPUs allowed to the rank and to each worker, CPUs that the
+workers ran on, cores used on the mean, cores that others used of those allowed, and CPU seconds per sample as the
+harness counts them.
 """
 
 from __future__ import annotations
@@ -117,6 +118,7 @@ def main(point: Path, workers: int, batches: int, samples: int, cost_s: float) -
     elapsed_s = time.monotonic() - begin_s
     used_s, all_s = storage.io_counters(loader.pids)["cpu_s"] - cpu_s, busy_s(run.cpus) - all_s
     told: dict[str, Any] = {"rank": run.ranks.rank, "allowed": sorted(run.cpus), "seen": sorted(loader.seen)}
+    told |= {"node": run.ranks.node, "workers_allowed": [sorted(os.sched_getaffinity(pid)) for pid in loader.pids]}
     told |= {"worker_allowed": loader.worker_cpus(), "cores_used": used_s / elapsed_s}
     told |= {"cores_of_others": (all_s - used_s) / elapsed_s, "cpu_s_per_sample": used_s / batches / samples}
     loader.close()

