@@ -28,6 +28,7 @@ def in_a_child(action):  # each from the same state, before any thread was start
 def dying_at(number):
     def action():
         left = number
+        os.utime(next(layout.runs.rglob("exit.json")))  # or there would be nothing to do
         def counted(real):
             def call(*arguments, **named):
                 nonlocal left
