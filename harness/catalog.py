@@ -119,6 +119,10 @@ ENCODINGS = {
     "jpeg": "a tree of resized JPEGs",
 }
 
+_VALIDATION = Option(
+    int, 0, "steps after which the loss over the test samples is told, each time; computed after all steps. 0: never"
+)
+
 WORKLOADS = {
     spec.name: spec
     for spec in (
@@ -146,6 +150,7 @@ WORKLOADS = {
             dataset="cifar10",
             batch_size=64,
             pipelines={"tensorflow": "memory", "torch": "memory"},
+            options={"validation_window": _VALIDATION},
             source="NUS HPC, experiment B",
         ),
         WorkloadSpec(
@@ -180,6 +185,7 @@ WORKLOADS = {
             dataset="mnist",
             batch_size=256,
             pipelines={"tensorflow": "memory", "torch": "memory"},
+            options={"validation_window": _VALIDATION},
             source="AFRL",
         ),
         WorkloadSpec(

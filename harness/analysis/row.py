@@ -142,6 +142,8 @@ def _outcome_cells(run: RunEvidence) -> dict[str, Any]:
         **_used_cells(run.ranks),
         "loss_first": losses[0] if losses else None,
         "loss_last": losses[-1] if losses else None,
+        "validation_loss": first.last("validation").get("loss"),
+        "validation_error": first.last("validation").get("error"),
         "auroc": first.last("quality").get("auroc"),
         "ranks_identical": all(bool(e.get("ok")) for e in checks) if checks else None,
     }

@@ -140,6 +140,8 @@ _MEASURED = (
     ),
     Column("loss_first", "float", "", "first loss recorded by rank 0"),
     Column("loss_last", "float", "", "last loss recorded by rank 0", False),
+    Column("validation_loss", "float", "", "cross-entropy over the test samples after the last window of steps", False),
+    Column("validation_error", "float", "", "share of the test samples answered wrongly after that window", False),
     Column("auroc", "float", "", "area under the ROC, mean over classes, of training samples in the last steps", True),
     Column("ranks_identical", "bool", "", "parameters were equal over all ranks at the end"),
     Column("rss_max_bytes", "int", "B", "largest memory of a node's ranks and workers", False),

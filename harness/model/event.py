@@ -23,6 +23,8 @@ Kinds and their further fields:
 ``loss``        step, value
 ``quality``     of (what was judged), samples, auroc (mean over the classes where it is defined) | null, auroc_by_class
                 [float | null]; computed after the steps
+``validation``  step (steps done), loss (mean cross-entropy over the test samples), error (share of wrong answers),
+                samples; one for each window, computed after all steps from copies of the parameters
 ``finding``     code, evidence {…}, advice
 ``check``       name (such as ranks_identical), ok, value
 ``io``          read_bytes (storage), rchar_bytes (all read calls), cpu_s (CPU seconds used), of the rank and its

@@ -55,15 +55,15 @@ class ArraySource:
 
 
 class RecordSource:
-    """Encoded images in TFRecord shards."""
+    """Encoded images in the TFRecord shards of a split."""
 
-    def __init__(self, context: RunContext):
+    def __init__(self, context: RunContext, split: str = "train"):
         axes = context.axes
         recipe = lookup(WORKLOADS, axes.workload, "workload").recipe
         if context.data_path is None or recipe is None:
             raise UserError(f"workload {axes.workload} needs a data set directory and a recipe to read records")
         stored = open_stored(context.data_path, axes.encoding)
-        self._records = Records(stored.files("train"))
+        self._records = Records(stored.files(split))
         self._recipe: Recipe = load(recipe)()
         self._decode = _decoder(batch_form(axes))
         self._losses = Losses(option(axes, "corrupt") == "skip", context.note)

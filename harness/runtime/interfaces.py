@@ -181,6 +181,17 @@ class Session(Protocol):
 
 
 @runtime_checkable
+class Validated(Protocol):
+    """A session that can be judged by samples kept from training, as it was at earlier steps."""
+
+    def remember(self) -> None:
+        """Keep a copy of the parameters as they are now; called between two steps."""
+
+    def judgements(self) -> Iterator[tuple[float, float, int]]:
+        """Mean loss, share of wrong answers and number of samples for each copy, in order; called after the steps."""
+
+
+@runtime_checkable
 class Judged(Protocol):
     """A session that can also say how good its model is."""
 

@@ -14,15 +14,17 @@ from harness.model.job import RunSpec
 from harness.runtime import affinity, feeds, provenance, storage
 from harness.runtime.clock import SystemClock
 from harness.runtime.events import EventWriter
-from harness.runtime.interfaces import Clock, Engine, Exchange, Judged, Pipeline, Ranks, RunContext, Session
+from harness.runtime.interfaces import Clock, Engine, Exchange, Judged, Pipeline, Ranks, RunContext, Session, Validated
 from harness.runtime.meeting import Meeting
 from harness.runtime.run_length import RunLength, joint, last_moment_s
 from harness.runtime.samplers import Sampler, devices_to_sample
-from harness.runtime.stepclock import StepClock, warmup_steps
+from harness.runtime.stepclock import Between, StepClock, warmup_steps
 from harness.runtime.storage_record import probe_once
 
 #: Steps that a profiler watches where the point asks for a trace.
 PROFILED_STEPS = 5
+#: The option that asks for the loss over the test samples after every so many steps.
+VALIDATION_WINDOW = "validation_window"
 
 
 @dataclass
@@ -61,10 +63,12 @@ class Run:
         steps = StepClock(consumer, source, self.clock, self.writer)
         exchange.barrier()
         self.note_io("begin", path)
-        self.run_steps(steps, exchange)
+        remembered: list[int] = []
+        self.run_steps(steps, exchange, self.remembering(session, remembered))
         self.note_io("end", path)
         self.profile(engine, steps)
         self.note_quality(session)
+        self.note_validation(session, remembered)
         self.note_affinity(engine, pipeline.worker_cpus())
         self.check_ranks(exchange, session)
 
@@ -192,7 +196,19 @@ class Run:
         )
         return pipeline, session
 
-    def run_steps(self, steps: StepClock, exchange: Exchange) -> None:
+    def remembering(self, session: Session, remembered: list[int]) -> Between | None:
+        """What keeps the model as it is after each window of steps that the point asks for, on rank 0."""
+        window = int(self.spec.axes.options.get(VALIDATION_WINDOW, 0))  # type: ignore[arg-type]
+        if window < 1 or self.ranks.rank or not isinstance(session, Validated):
+            return None
+
+        def keep(step: int) -> None:
+            session.remember()
+            remembered.append(step)
+
+        return Between(window, keep)
+
+    def run_steps(self, steps: StepClock, exchange: Exchange, between: Between | None = None) -> None:
         """The warm-up and the timed steps, as many as the point asks for or as its interval takes."""
         axes = self.spec.axes
         wanted = axes.interval_percent / 100 if axes.interval_percent else None
@@ -204,7 +220,7 @@ class Run:
             alone = wanted is None or self.ranks.world == 1 or exchange.name == "none"
             return verdict if alone else joint(exchange.gather_text(verdict))
 
-        verdict = steps.run_until(warmup_steps(axes), length, axes.batch_interval, agree)
+        verdict = steps.run_until(warmup_steps(axes), length, axes.batch_interval, agree, between)
         if wanted is not None:
             self.writer.note(
                 "length", verdict=verdict, wanted_percent=100 * wanted, reached_percent=100 * length.reached
@@ -236,6 +252,14 @@ class Run:
     def note_quality(self, session: Session) -> None:
         if isinstance(session, Judged) and (quality := session.quality()):
             self.writer.note("quality", **quality)
+
+    def note_validation(self, session: Session, remembered: list[int]) -> None:
+        """The loss over the samples kept from training, for each window of steps."""
+        if not remembered or not isinstance(session, Validated):
+            return
+        with self.writer.span("validation"):
+            for step, (loss, error, samples) in zip(remembered, session.judgements(), strict=True):
+                self.writer.note("validation", step=step, loss=loss, error=error, samples=samples)
 
     def check_ranks(self, exchange: Exchange, session: Session) -> None:
         """Ranks that exchange gradients must end with equal parameters."""

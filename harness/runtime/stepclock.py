@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from harness import catalog
 from harness.model.axes import Axes
@@ -36,6 +37,13 @@ def warmup_steps(axes: Axes) -> int:
     return max(WARMUP_FLOOR, min(WARMUP_CAP, 2 * depth * axes.batch_interval))
 
 
+class Between(NamedTuple):
+    """What is done after ``every`` so many steps; ``act`` takes the number of steps done."""
+
+    every: int
+    act: Callable[[int], None]
+
+
 class StepClock:
     """Runs steps and records each one's parts."""
 
@@ -43,6 +51,7 @@ class StepClock:
         self._session, self._pipeline = session, pipeline
         self._clock, self._writer = clock, writer
         self._loss_is_finite = True
+        self._paused_s = 0.0
         self._batches: Iterator[Batch] | None = None
 
     def run(self, steps: int, batch_interval: int) -> None:
@@ -53,11 +62,18 @@ class StepClock:
         """
         self.run_until(0, RunLength(steps, None, math.inf), batch_interval, lambda verdict: verdict)
 
-    def run_until(self, warmup: int, length: RunLength, batch_interval: int, agree: Callable[[str], str]) -> str:
+    def run_until(
+        self,
+        warmup: int,
+        length: RunLength,
+        batch_interval: int,
+        agree: Callable[[str], str],
+        between: Between | None = None,
+    ) -> str:
         """``warmup`` steps, then as many as ``length`` says; returns its last verdict, ``enough`` or ``late``.
 
         ``agree`` turns this rank's verdict into that of all ranks, for they stop at the same step. It is called
-        between two steps, a few times in a run.
+        between two steps, a few times in a run. ``between`` is done while the steps' clock stands still.
         """
         batch: Batch | None = None
         number, verdict = 0, "more"
@@ -66,12 +82,19 @@ class StepClock:
                 batch = None
             batch = self._step(number, batch)
             number += 1
+            if between is not None and number % between.every == 0:
+                self._pause(lambda: between.act(number))  # noqa: B023
             if number > warmup:
                 length.add(self._writer.now())
             if number >= warmup and length.due(number - warmup):
                 verdict = agree(length.verdict())
         self._writer.flush()
         return verdict
+
+    def _pause(self, act: Callable[[], None]) -> None:
+        begin = self._clock.now()
+        act()
+        self._paused_s += self._clock.now() - begin
 
     def run_unrecorded(self, steps: int) -> None:
         """Further steps that leave no record, for a profiler to watch."""
@@ -102,7 +125,7 @@ class StepClock:
         fresh = batch.samples if held is None else 0
         consumed = batch.samples if batch.consumed is None else batch.consumed
         compute_s = end - copied - outcome.exchange_s
-        origin = self._writer.origin_s
+        origin = self._writer.origin_s + self._paused_s
         times = (begin - origin, end - origin, fetched - begin, copied - fetched, compute_s, outcome.exchange_s)
         self._writer.step(number, (*times, fresh, consumed, occupancy), outcome.loss)
         self._watch_loss(number, outcome.loss)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from harness.runtime.interfaces import Batch, ModelFacts, RunContext, StepOutcom
 from harness.workloads.auroc import KEPT_STEPS, quality
 from harness.workloads.pixels import Pixels
 from harness.workloads.training_tf import Trainer, count, digest
+from harness.workloads.validation import Judgement, judge, kept_samples
 
 
 class Classifier:
@@ -40,6 +41,7 @@ class Classifier:
         self._details = dict(details or {})
         self._trainer = trainer = Trainer(context)
         self._answers: deque[tuple[Any, Any]] = deque(maxlen=KEPT_STEPS)
+        self._context, self._remembered = context, list[list[Any]]()
         with trainer.on_device():
             self.model = make_model()
             trainer.start_equal([self.model])
@@ -69,6 +71,27 @@ class Classifier:
     def quality(self) -> dict[str, Any]:
         """The area under the ROC of the last steps, where images have several labels."""
         return quality([(logits.numpy(), labels.numpy()) for logits, labels in self._answers])
+
+    def remember(self) -> None:
+        """Keep the parameters and running averages as they are now, in the host's memory."""
+        self._remembered.append([variable.numpy() for variable in self.model.variables])
+
+    def judgements(self) -> Iterator[Judgement]:
+        """How the model did when it was remembered, each time; it is afterwards as it was before."""
+        kept, now = kept_samples(self._context), [variable.numpy() for variable in self.model.variables]
+        answer = tf.function(
+            lambda images: tf.cast(self.model(images, training=False), tf.float32), reduce_retracing=True
+        )
+        for values in self._remembered:
+            self._assign(values)
+            with self._trainer.on_device():
+                judgement = judge(lambda images: answer(tf.constant(images)).numpy(), kept)
+            yield judgement
+        self._assign(now)
+
+    def _assign(self, values: list[Any]) -> None:
+        for variable, value in zip(self.model.variables, values, strict=True):
+            variable.assign(value)
 
     def _loss(self, images: Any, labels: Any) -> Any:
         logits = tf.cast(self.model(self._scaled(images), training=True), tf.float32)

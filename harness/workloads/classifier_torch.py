@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from harness.errors import UserError
 from harness.pipelines.interface import batch_form
@@ -16,6 +19,7 @@ from harness.runtime.interfaces import Batch, ModelFacts, RunContext, StepOutcom
 from harness.workloads.auroc import KEPT_STEPS, quality
 from harness.workloads.pixels import Pixels
 from harness.workloads.training_torch import Trainer, count, digest
+from harness.workloads.validation import Judgement, judge, kept_samples
 
 MakeOptimizer = Callable[[nn.Module, torch.device], torch.optim.Optimizer]
 
@@ -45,6 +49,7 @@ class Classifier:
         self._optimizer = make_optimizer(self.model, trainer.device)
         self._scaling = None if pixels is None else [_by_channel(v, trainer) for v in (pixels.scale, pixels.offset)]
         self._answers: deque[tuple[Tensor, Tensor]] = deque(maxlen=KEPT_STEPS)
+        self._context, self._remembered = context, list[dict[str, Tensor]]()
 
     def facts(self) -> ModelFacts:
         parameters, trainable = count([self.model])
@@ -78,6 +83,32 @@ class Classifier:
     def quality(self) -> dict[str, Any]:
         """The area under the ROC of the last steps, where images have several labels."""
         return quality([(logits.cpu().numpy(), labels.cpu().numpy()) for logits, labels in self._answers])
+
+    def remember(self) -> None:
+        """Keep the parameters and running averages as they are now, in the host's memory."""
+        self._remembered.append({name: t.detach().to("cpu", copy=True) for name, t in self._plain.state_dict().items()})
+
+    def judgements(self) -> Iterator[Judgement]:
+        """How the model did when it was remembered, each time; it is afterwards as it was before."""
+        kept, model = kept_samples(self._context), self._plain
+        now = {name: t.detach().clone() for name, t in model.state_dict().items()}
+        model.eval()
+        for state in self._remembered:
+            model.load_state_dict(state)
+            yield judge(self._predict, kept)
+        model.load_state_dict(now)
+        model.train()
+
+    @property
+    def _plain(self) -> nn.Module:
+        """The model without what averages its gradients, whose forward pass other ranks would have to join."""
+        return self.model.module if isinstance(self.model, DistributedDataParallel) else self.model
+
+    def _predict(self, images: NDArray[np.float32]) -> NDArray[Any]:
+        with torch.no_grad(), self._trainer.autocast():
+            logits: Tensor = self._plain(self._trainer.images(torch.from_numpy(images).permute(0, 3, 1, 2)))
+        answers: NDArray[Any] = logits.float().cpu().numpy()
+        return answers
 
     def _scaled(self, images: Tensor) -> Tensor:
         if images.is_floating_point():

@@ -1,4 +1,7 @@
-"""Last loss against images/s: what repetition of batches costs in learning for what it gains in speed."""
+"""Last loss against images/s: what repetition of batches costs in learning for what it gains in speed.
+
+The loss is that over the test samples where runs have it (option ``validation_window``), else that of training.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,16 @@ class Outcome:
     rate: float
     loss: float
     group: str
+    validated: bool = False
 
 
 def data(table: pd.DataFrame) -> list[Outcome] | str:
     """An outcome per measured run, or what is missing."""
     counted = table["counts"].fillna(False).astype(bool) & (table["state"] == JobState.SUCCEEDED.value)
-    runs = table[counted & table["loss_last"].notna() & table["consumed_per_s"].notna()]
-    runs = runs[runs["loss_last"].astype(float).abs() < math.inf]
+    validated = bool(table.loc[counted, "validation_loss"].notna().any())
+    column = "validation_loss" if validated else "loss_last"
+    runs = table[counted & table[column].notna() & table["consumed_per_s"].notna()]
+    runs = runs[runs[column].astype(float).abs() < math.inf]
     if runs["point_id"].nunique() < 2:
         return "fewer than two points have a loss"
     repeated = next((axis for axis in ("batch_interval", "echo") if runs[axis].nunique() > 1), None)
@@ -39,8 +45,9 @@ def data(table: pd.DataFrame) -> list[Outcome] | str:
     return [
         Outcome(
             float(row["consumed_per_s"]),
-            float(row["loss_last"]),
+            float(row[column]),
             label({repeated: plain(row[repeated])}),
+            validated,
         )
         for _, row in runs.sort_values(repeated).iterrows()
     ]
@@ -57,7 +64,7 @@ def draw(outcomes: list[Outcome], campaign: Campaign) -> Figure:
         name = "" if many else style.wrapped(group)
         ax.plot([m.rate for m in members], [m.loss for m in members], label=name, **(look | {"linestyle": "none"}))
     ax.set_xlabel("images consumed per second (steady)")
-    ax.set_ylabel("last training loss")
+    ax.set_ylabel("validation loss after the last window" if outcomes[0].validated else "last training loss")
     ax.margins(0.15)
     style.legend_below(figure, style.handles_of([ax]))
     crowd = f"; dark to bright: {groups[0]} to {groups[-1]}" if many else ""
