@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
 
 import harness
+
+# pydantic would read the metadata of every installed package in search of plugins: hundreds of small files
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 #: verb → (module:attr of its click command, one line of help). The help stands here so that ``harness --help``
 #: imports no verb at all: a login node's shared file system makes every import slow.
@@ -89,6 +93,9 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; a :class:`harness.errors.HarnessError` becomes one message and its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows "?" for a dash, no traceback
     try:
         # without standalone mode click hands the code of ctx.exit(code) back instead of exiting with it
         code = cli(standalone_mode=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from pathlib import Path
 
@@ -33,6 +32,8 @@ def sync_file_system(path: Path) -> None:
 
     Others' data there are waited for, too, so this is for many files at once.
     """
+    import ctypes  # here, since looking needs it not
+
     with naming(path):
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

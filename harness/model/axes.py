@@ -19,7 +19,7 @@ Count = Annotated[int, Field(ge=0)]
 class Frozen(BaseModel):
     """Base of all vocabulary models: immutable, no unknown fields, no silent coercion between types."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Axes(Frozen):
