@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -54,6 +55,7 @@ class Tree:
 
     def __init__(self, files: ImageFiles, with_boxes: bool = False):
         self._files = files
+        self._root = str(files.root)
         self._with_boxes = with_boxes
 
     def __len__(self) -> int:
@@ -61,15 +63,28 @@ class Tree:
 
     def __getitem__(self, index: int) -> Encoded:
         file = self._files.files[index]
-        path = self._files.root / file
+        path = f"{self._root}/{file}"
         try:
-            content = path.read_bytes()
+            content = _whole(path)
             boxes = tuple(boxes_of(self._files.root, file)) if self._with_boxes else ()
         except OSError as error:
-            raise Unreadable(str(path), f"cannot be read: {error.strerror}") from None
+            raise Unreadable(path, f"cannot be read: {error.strerror}") from None
         except UserError as error:
-            raise Unreadable(str(path), str(error)) from None
-        return Encoded(str(path), content, self._files.labels[index], boxes)
+            raise Unreadable(path, str(error)) from None
+        return Encoded(path, content, self._files.labels[index], boxes)
+
+
+def _whole(path: str) -> bytes:
+    """A file's content by the fewest calls; a ``Path`` takes half as much time again, most of it with the lock held."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        content = os.read(descriptor, size)
+        while len(content) < size and (more := os.read(descriptor, size - len(content))):
+            content += more
+        return content
+    finally:
+        os.close(descriptor)
 
 
 class Lmdb:

@@ -32,11 +32,12 @@ def build(context: RunContext) -> ThreadLoader:
 def resize(pixels: Pixels, height: int, width: int) -> Pixels:
     """uint8 ``(h, w, c)`` → ``(height, width, c)``, bilinear with antialiasing; within 1 of Pillow's.
 
-    For uint8 images with their channels last, torch has a vectorised version of the resize that Pillow does.
+    For uint8 images with their channels last, torch has a vectorised version of the resize that Pillow does. The axis
+    of the batch is added before the permutation: behind it, its stride would tell torch that channels come first.
     """
     if pixels.shape[:2] == (height, width):
         return pixels
-    image = torch.from_numpy(pixels).permute(2, 0, 1)[None]
+    image = torch.from_numpy(pixels)[None].permute(0, 3, 1, 2)
     found = torch.nn.functional.interpolate(image, (height, width), mode="bilinear", antialias=True)
     made: Pixels = found[0].permute(1, 2, 0).numpy()
     return made
