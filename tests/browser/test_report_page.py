@@ -59,6 +59,14 @@ def browser() -> Iterator[object]:
         running.close()
 
 
+#: What the data of the campaign below support, in the order of the page.
+CHARTS = [
+    *("Images per second", "Speed-up", "Storage and staging", "Storage and staging", "Storage and staging"),
+    *("Where a step's time goes", "Rate and ceiling", "Rate and ceiling", "Training time of the timed steps"),
+    "Step time and queue against step",
+]
+
+
 def opened(browser: object, report: Path, width: int = 1280, scheme: str = "light") -> Opened:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
     found = Opened(context.new_page())
@@ -83,10 +91,11 @@ def test_it_opens_offline_and_draws(browser: object, report: Path, width: int, s
     page = found.page
     assert found.errors == []
     assert [url for url in found.requests if not url.startswith(("file:", "data:", "blob:"))] == []
-    charts = page.locator("#charts .plot").count()
-    assert charts == 4
-    assert page.eval_on_selector_all("#charts .plot", "p => p.filter(x => x.querySelector('.main-svg')).length") == 4
-    assert page.locator("#charts .scatterlayer .point").count() == 6 * 3
+    titles = [text.split("\n")[0] for text in page.locator("#charts figcaption").all_inner_texts()]
+    assert [title.split(":")[0] for title in titles] == CHARTS
+    drawn = page.eval_on_selector_all("#charts .plot", "p => p.filter(x => x.querySelector('.main-svg')).length")
+    assert drawn == len(CHARTS)
+    assert page.locator("#charts figure:first-child .scatterlayer .point").count() == 6
     assert page.evaluate("document.scrollingElement.scrollWidth") <= width, "the page scrolls sideways"
     sizes = page.eval_on_selector_all("main li, td", "e => e.map(x => parseFloat(getComputedStyle(x).fontSize))")
     assert min(sizes) >= 13
@@ -120,9 +129,27 @@ CONTRAST = """() => {
 
 def test_the_first_screen_says_what_to_request(browser: object, report: Path) -> None:
     page = opened(browser, report, 400).page
+    advice = page.locator(".advice")
+    assert advice.nth(0).locator("dt").nth(0).inner_text() == "No recommendation"
+    assert "the rate still grows at 10 CPU cores" in advice.nth(0).locator("dd").nth(0).inner_text()
+    assert advice.nth(0).locator("dt").all_inner_texts()[-1] == "Next"
+    box = advice.nth(0).bounding_box()
+    assert box["y"] + box["height"] < 900
     said = page.locator(".requests li")
     assert "scratch" in said.nth(1).inner_text() and "request 10 cpu cores for" in said.nth(1).inner_text()
-    assert said.nth(0).bounding_box()["y"] < 900
+
+
+def test_a_menu_changes_what_a_chart_shows(browser: object, report: Path) -> None:
+    found = opened(browser, report)
+    figure = found.page.locator("#charts figure").last
+    names = figure.locator("select option").all_inner_texts()
+    assert len(names) == 6 and names[-1] == "scratch, 10 cpu cores"
+    shown = "figure => Math.max(...figure.querySelector('.plot').data[0].y.filter((y) => y !== null))"
+    first = figure.evaluate(shown)
+    figure.locator("select").select_option(names[-1])
+    assert figure.evaluate(shown) == pytest.approx(20, rel=0.1)
+    assert first != figure.evaluate(shown)
+    assert found.errors == []
 
 
 def test_hostile_names_are_shown_and_do_nothing(browser: object, report: Path) -> None:

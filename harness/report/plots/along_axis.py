@@ -175,7 +175,9 @@ def finish(figure: Figure, axes: Sequence[Axes], data: Curves, campaign: Campaig
     """The y label on the left, the legend below the panels, and what bars and hollow markers mean."""
     for ax in axes[:: style.ACROSS]:
         ax.set_ylabel(ylabel)
-    style.legend_below(figure, style.handles_of(axes))
+    places = {style.wrapped(label): place for place, label in enumerate(data.labels)}
+    handles = sorted(style.handles_of(axes).items(), key=lambda item: places.get(item[0], -1))
+    style.legend_below(figure, dict(handles))
     style.note(figure, campaign, style.of_all(axes, data.panels, "panels") + _note(data))
 
 

@@ -16,6 +16,7 @@ STUDIES = {
     "alcf_horovod_scaling": ("alcf_horovod_scaling.csv", "ALCF, A100 (mean of rates)"),
     "dell_scaling": ("dell_scaling.csv", "Dell, V100"),
     "dell_pipeline_order": ("dell_scaling.csv", "Dell, V100"),
+    "afrl_batch_interval": ("afrl_step_time.csv", "AFRL, P100"),
     "aws_workers": ("aws_workers.csv", "AWS, V100"),
 }
 

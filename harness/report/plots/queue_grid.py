@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from harness.analysis.scaling import label
 from harness.analysis.stats import Floats
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
-from harness.report.plots import heat, style
+from harness.report.plots import heat, published, style
 
 NAME = "queue-grid"
 MOST_ROWS, MOST_COLUMNS = 8, 8
@@ -35,9 +35,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
+    """``study``: published step times in ms by what they were measured under."""
+
     rows: str
     columns: str
     cells: dict[tuple[Any, Any], Cell]
+    study: dict[str, float] = field(default_factory=dict)
 
 
 def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Grid | str:
@@ -58,7 +61,14 @@ def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Gri
         if part is not None and len(part) > 2:
             place = plain(run[axes[0]]), plain(run[axes[1]])
             cells.setdefault(place, _cell(part.sort_values("step").iloc[1:]))
-    return Grid(*axes, cells) if cells else "no steps were recorded"
+    return Grid(*axes, cells, _published(layout, campaign)) if cells else "no steps were recorded"
+
+
+def _published(layout: CampaignLayout, campaign: Campaign) -> dict[str, float]:
+    study = published.study(layout, campaign)
+    if study is None or "step_ms" not in study.table:
+        return {}
+    return {f"published: {study.name}, {row.condition}": float(row.step_ms) for row in study.table.itertuples()}
 
 
 def _cell(part: pd.DataFrame) -> Cell:
@@ -86,20 +96,23 @@ def draw(grid: Grid, campaign: Campaign) -> Figure:
         for x, column in enumerate(columns):
             ax = axes[y][x]
             _draw_cell(ax, grid.cells.get((row, column)), highest, x == len(columns) - 1)
+            for (name, step_ms), look in zip(grid.study.items(), (":", "-."), strict=False):
+                ax.axhline(step_ms, color="black", linewidth=0.8, linestyle=look, label=name)
             if y == 0:
                 ax.set_title(style.wrapped(label({grid.columns: column}), 22), fontsize=8)
             if x == 0:
                 ax.set_ylabel(f"{style.wrapped(label({grid.rows: row}), 16)}\nms", fontsize=8)
             if y == len(rows) - 1:
                 ax.set_xlabel("step", fontsize=8)
-    note = "dark: step time, ms; orange: batches ready in the queue (right scale); first repeat, rank 0"
+    style.legend_below(figure, style.handles_of(axes.ravel().tolist()))
+    note = "blue: step time, ms; orange: batches ready in the queue (right scale); first repeat, rank 0"
     shown, everything = [0] * len(rows) * len(columns), [0] * len(all_rows) * len(all_columns)
     style.note(figure, campaign, style.of_all(shown, everything) + note)
     return figure
 
 
 def _draw_cell(ax: Axes, cell: Cell | None, highest: float, labelled: bool) -> None:
-    ax.tick_params(labelsize=7)
+    ax.tick_params(labelsize=7, which="both")
     if cell is None:
         ax.text(
             0.5, 0.5, "not measured", ha="center", va="center", transform=ax.transAxes, fontsize=7, color=style.GREY

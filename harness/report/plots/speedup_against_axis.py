@@ -52,9 +52,16 @@ def draw(curves: Curves, campaign: Campaign, study: Line | None = None) -> Figur
             ax.set_yscale("log", base=2)
             style.plain_powers(ax.yaxis)
         else:
-            ax.set_ylim(0, max([top(panel), *(1.06 * y for y in (study.y if study else ()))]))
+            ax.set_ylim(0, _top(panel, study))
     finish(figure, axes, curves, campaign, "speed-up")
     return figure
+
+
+def _top(panel: Panel, study: Line | None) -> float:
+    """The upper end of the y axis: the study is in it, the ideal as far as it does not flatten what was measured."""
+    highest = max(y for line in panel.lines for y in line.y)
+    ideal = max((line.x[-1] / line.x[0] for line in panel.lines if line.x[0] > 0), default=1.0)
+    return max([top(panel), min(1.05 * ideal, 1.6 * highest), *(1.06 * y for y in (study.y if study else ()))])
 
 
 def _draw_ideal(ax: Axes, panel: Panel) -> None:

@@ -82,7 +82,7 @@ def _draw_trace(ax: Axes, trace: Trace) -> None:
         ax.set_yscale("log")
         style.plain_log(ax.yaxis)
     else:
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(0, 1.08 * float(np.max(trace.step_s)) * 1000 or None)
     ax.set_xlabel("step")
     ax.set_ylabel("step time, ms")
     ax.set_title(style.wrapped(trace.title, 36), fontsize=9)

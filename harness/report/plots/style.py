@@ -126,6 +126,8 @@ def integer_ticks(ax: Axes, values: Sequence[float]) -> None:
     if len(unique) <= 12:
         ax.set_xticks(unique, [f"{value:g}" for value in unique])
         ax.set_xticks([], minor=True)
+    elif ax.get_xscale() == "log":
+        plain_powers(ax.xaxis)
     if len(unique) == 1:
         ax.set_xlim(unique[0] - 1, unique[0] + 1)
 

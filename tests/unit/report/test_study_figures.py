@@ -107,9 +107,9 @@ def test_staging_breaks_even_where_the_lines_cross(tmp_path: Path) -> None:
     assert said["two-axes"] == "no two numeric axes were varied independently"
 
 
-def queue_campaign(root: Path) -> FakeCampaign:
+def queue_campaign(root: Path, name: str = "afrl") -> FakeCampaign:
     """2 workers × 2 batch intervals; the queue gains half a batch a step; the loss rises with the interval."""
-    campaign = FakeCampaign(root, "afrl", varied=("workers", "batch_interval"), repeats=1)
+    campaign = FakeCampaign(root, name, varied=("workers", "batch_interval"), repeats=1)
     for workers in (1, 4):
         for interval in (1, 2):
             loss = [{"event": "loss", "t_s": 1.0, "step": 20, "value": 0.25 * interval}]
@@ -135,10 +135,21 @@ def test_queues_over_two_axes(tmp_path: Path) -> None:
     assert sorted(grid.cells) == [(1, 1), (1, 2), (4, 1), (4, 2)]
     assert grid.cells[1, 1].step_ms == pytest.approx([200] * 20)
     assert list(grid.cells[1, 1].occupancy[[0, -1]]) == [10, 20]
+    assert grid.study == {}
     outcomes = loss_rate.data(table)
     assert {(o.group, o.loss) for o in outcomes} == {("batch interval 1", 0.25), ("batch interval 2", 0.5)}
     said = drawn(campaign, table)
     assert {said[name] for name in ("queue-grid", "enqueue-rate", "loss", "two-axes")} == {"drawn"}
+
+
+def test_published_step_times_are_drawn_into_the_grid(tmp_path: Path) -> None:
+    campaign = queue_campaign(tmp_path, "afrl_batch_interval")
+    saved = campaign.save()
+    grid = queue_grid.data(campaign.layout, collect(campaign.layout), saved)
+    assert isinstance(grid, queue_grid.Grid)
+    assert list(grid.study.values()) == [50, 3]
+    (legend,) = queue_grid.draw(grid, saved).legends
+    assert [text.get_text() for text in legend.get_texts()] == list(grid.study)
 
 
 def test_long_runs_are_drawn_as_window_means(tmp_path: Path) -> None:
@@ -189,6 +200,7 @@ def test_one_point_supports_none_of_them_and_each_says_why(tmp_path: Path) -> No
         "speed-up": "no numeric axis was varied",
         "scaling": "the number of ranks was not varied",
         "two-axes": "no two numeric axes were varied independently",
+        "two-axes-lines": "no two numeric axes were varied independently",
         "encoding": "fewer than two values of encoding were measured",
         "storage-staging": "fewer than two storages were measured",
         "queue-grid": "no two numeric axes were varied independently",
