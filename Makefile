@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 INSTALL := $(PYTHON) .ci/make_environment.py $(VENV)
 
-.PHONY: help quickstart test horovod studies sample lint examples clean
+.PHONY: help quickstart test horovod studies sample pictures lint examples clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +47,9 @@ sample: $(VENV)/.installed-dev  ## measure results/sample anew (about 15 minutes
 	$(BIN)/python -m harness run results/sample/sweeps/cores_workers.yml --campaign cores_workers-again \
 	  --cluster results/sample/machine.yml --results results/sample --only "cpu_cores == 2" --no-report
 	$(BIN)/pytest -q tests/notebooks
+
+pictures: $(VENV)/.installed-dev  ## draw docs/images anew from results/sample
+	$(BIN)/python docs/pictures.py
 
 lint: $(VENV)/.installed-dev  ## style and types only
 	$(BIN)/ruff check .
