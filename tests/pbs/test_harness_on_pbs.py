@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from sites.pbs.site import FakePbs
 from sites.projects import Project, project, replay
 
 from harness.files import read_json_lines
+from harness.model.evidence import read_exit
 
 pytestmark = [
     pytest.mark.mpi,
@@ -112,6 +114,19 @@ def test_deleted_from_outside_and_run_again(fake_pbs: FakePbs, make: Make) -> No
     assert work.states() == ["CANCELLED", "SUCCEEDED"]
     assert work.harness("run", "--no-report").returncode == 0
     assert work.states() == ["CANCELLED", "SUCCEEDED", "SUCCEEDED"]
+
+
+def test_stopped_in_their_first_moments(fake_pbs: FakePbs, make: Make) -> None:
+    """Whatever of a job has come to be by then, it is CANCELLED: by its own record, or by the scheduler's word."""
+    work = make(replay(60.0, matrix={"workers": [1, 2, 3, 4]}))
+    assert work.harness("submit").returncode == 0
+    for number, job in enumerate(work.job_ids()):
+        fake_pbs.wait(job, "R", timeout_s=90)
+        time.sleep(0.15 * number)
+        fake_pbs.run("qdel", job, check=True)
+    assert work.harness("wait").returncode == 1
+    assert work.states() == ["CANCELLED"] * 4, work.reasons()
+    assert not [path for path in work.layout.runs.glob("*/r0a1/exit.json") if read_exit(path) is None]
 
 
 def test_a_request_that_can_never_run(fake_pbs: FakePbs, make: Make) -> None:

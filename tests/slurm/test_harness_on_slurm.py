@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from sites import processes
 from sites.clusters import cluster
 from sites.projects import Project, project, replay
 from sites.slurm.site import PrivateSlurm
+
+from harness.model.evidence import read_exit
 
 pytestmark = [
     pytest.mark.slurm,
@@ -93,6 +96,19 @@ def test_scancel_from_outside_and_run_again(private_slurm: PrivateSlurm, make: M
     assert work.states() == ["CANCELLED", "SUCCEEDED"]
     assert work.harness("run", "--no-report").returncode == 0
     assert work.states() == ["CANCELLED", "SUCCEEDED", "SUCCEEDED"]
+
+
+def test_stopped_in_their_first_moments(private_slurm: PrivateSlurm, make: Make) -> None:
+    """Whatever of a job has come to be by then, it is CANCELLED: by its own record, or by the scheduler's word."""
+    work = make(replay(60.0, matrix={"workers": [1, 2, 3, 4]}))
+    assert work.harness("submit").returncode == 0
+    for number, job in enumerate(work.job_ids()):
+        private_slurm.wait(job, ["RUNNING"])
+        time.sleep(0.15 * number)
+        private_slurm.scancel(job)
+    assert work.harness("wait").returncode == 1
+    assert work.states() == ["CANCELLED"] * 4, work.reasons()
+    assert not [path for path in work.layout.runs.glob("*/r0a1/exit.json") if read_exit(path) is None]
 
 
 def test_a_node_set_down_and_retry(private_slurm: PrivateSlurm, make: Make) -> None:
