@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import signal
 import subprocess
+import tempfile
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -105,7 +107,16 @@ def _start(job: JobDirectory, request: Request, share: Share) -> subprocess.Pope
 
 def environment(job_id: str, request: Request) -> dict[str, str]:
     """The caller's environment, and what the job may want to know of itself."""
-    return {**os.environ, JOB_ID_VARIABLE: job_id, "HARNESS_EXCLUSIVE": str(int(request.exclusive))}
+    told = {JOB_ID_VARIABLE: job_id, "HARNESS_EXCLUSIVE": str(int(request.exclusive))}
+    return {"HOME": _home(), **os.environ, **told}
+
+
+def _home() -> str:
+    """Where cron and some containers set no HOME, without which Open MPI does not start; batch systems do set it."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # a container may run under a number that has no name
+        return tempfile.gettempdir()
 
 
 def _supervise(job: JobDirectory, request: Request, child: subprocess.Popen[bytes]) -> str:

@@ -1,0 +1,31 @@
+"""XLA and torch.compile: the compiled step trains as the plain one does, and the facts say that it was compiled."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+pytest.importorskip("torch")
+
+pytestmark = pytest.mark.framework
+needs_compiler = pytest.mark.skipif(
+    shutil.which(os.environ.get("CXX", "g++")) is None, reason="torch.compile needs a C++ compiler on CPUs"
+)
+
+
+@pytest.mark.parametrize("framework", ["tensorflow", pytest.param("torch", marks=needs_compiler)])
+def test_a_compiled_step_trains_as_the_plain_one(maker: Any, feed: Any, framework: str) -> None:
+    losses = {}
+    for compiled in (False, True):
+        context = maker.context("lenet_mnist", framework, batch_size=16, compile=compiled)
+        session = maker.session(context)
+        assert session.facts().details["compiled"] is compiled
+        batch = feed(context)
+        losses[compiled] = [session.step(session.to_device(batch(i))).loss for i in range(3)]
+    assert losses[True][2] != losses[True][0]
+    np.testing.assert_allclose(losses[True], losses[False], rtol=1e-3)
