@@ -10,22 +10,23 @@ import json
 import os
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 
-def write_atomically(path: Path, content: str | bytes, mode: int = 0o644) -> None:
-    """Replace ``path`` by ``content``: a reader sees the old file or the new one, never half of either."""
-    data = content.encode() if isinstance(content, str) else content
+def write_atomically(path: Path, content: str | bytes | Iterable[str], mode: int = 0o644) -> None:
+    """Replace ``path`` by ``content``, which may come in parts: a reader sees the old file or the new one whole."""
+    parts = (content,) if isinstance(content, str | bytes) else content
     path.parent.mkdir(parents=True, exist_ok=True)
     with naming(path):
         # 40 characters are at most 160 bytes: a name may have 255
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
         try:
             with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
+                for part in parts:
+                    stream.write(part.encode() if isinstance(part, str) else part)
                 stream.flush()
                 os.fsync(stream.fileno())
             Path(temporary).chmod(mode)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.model.names import ID_LENGTH, attempt_name
+from harness.model.names import attempt_name
 
 #: variable that the job script sets where it has copied the data set to node-local storage: the ranks read there
 #: instead of in the placement's data_path
@@ -157,16 +156,6 @@ class CampaignLayout:
         They are made with the campaign's directory or never; that they are there is all that says so.
         """
         return [self.runs / f"{number:0{SHARD_DIGITS}x}" for number in range(16**SHARD_DIGITS)]
-
-    def attempt_dirs(self) -> Iterator[Path]:
-        """What below ``runs`` is named as the directory of an attempt is."""
-        if not self.shards[0].is_dir():
-            yield from self.runs.glob("*/r*a*")
-            return
-        for shard in self.shards:
-            yield from shard.glob("*/r*a*")
-        # those of a campaign whose directory was being made when the harness was killed
-        yield from self.runs.glob(f"{'?' * ID_LENGTH}/r*a*")
 
     @property
     def runs_csv(self) -> Path:

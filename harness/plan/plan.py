@@ -15,6 +15,7 @@ from harness.errors import ConfigError, Problem, UserError
 from harness.model.axes import Axes, point_id
 from harness.model.campaign import Campaign, PlannedPoint, Refusal, Task
 from harness.model.cluster import Cluster
+from harness.model.sharing import Sharing
 from harness.model.sweep import Sweep
 from harness.plan.defaults import fill
 from harness.plan.expand import Combination, expand
@@ -44,13 +45,16 @@ def plan(
         UserError: nothing is left to run, with why.
     """
     expansion = expand(sweep)
-    combinations = [fill(values) for values in expansion.combinations]
+    combinations, found = expansion.combinations, len(expansion.combinations)
+    for number, values in enumerate(combinations):
+        combinations[number] = fill(values)
     if only is not None:
         combinations = _select(combinations, only)
     if not combinations:
-        raise UserError(_nothing_left(sweep, expansion.excluded, len(expansion.combinations), only))
+        raise UserError(_nothing_left(sweep, expansion.excluded, found, only))
     if ladder:
         combinations = [rung for values in combinations for rung in rungs(values)]
+    varied = varied_axes(sweep, combinations)
     site = Site(cluster, choose_queue(cluster, queue), sweep.walltime_s, sweep.memory_bytes)
     points, refusals, duplicates = _place_all(combinations, site, sweep.file)
     if not points:
@@ -64,7 +68,7 @@ def plan(
         sweep_file=sweep.file,
         cluster=cluster.name,
         created_unix_s=now_unix_s,
-        varied=varied_axes(sweep, combinations),
+        varied=varied,
         repeats=sweep.repeats,
         points=points,
         tasks=run_order(points, sweep.repeats, sweep.order_seed),
@@ -91,8 +95,9 @@ def run_order(point_ids: Iterable[str], repeats: int, seed: int) -> tuple[Task, 
     def place_in_block(repeat: int, point: str) -> bytes:
         return hashlib.sha256(f"{seed}/{repeat}/{point}".encode()).digest()
 
+    share = Sharing()
     return tuple(
-        Task(point_id=point, repeat=repeat)
+        share(Task(point_id=point, repeat=repeat))
         for repeat in range(repeats)
         for point in sorted(ids, key=lambda p: place_in_block(repeat, p))
     )
@@ -139,10 +144,15 @@ def _select(combinations: list[Combination], only: str) -> list[Combination]:
 def _place_all(
     combinations: list[Combination], site: Site, file: str
 ) -> tuple[dict[str, PlannedPoint], list[Refusal], int]:
+    """Points, refusals, and how many combinations are equal to another one. ``combinations`` is used up: a hundred
+    thousand of them and their points need not be in memory together."""
     points: dict[str, PlannedPoint] = {}
     refusals: dict[str, Refusal] = {}
-    for values in combinations:
-        axes = _axes(values, file)
+    share = Sharing()
+    total = len(combinations)
+    combinations.reverse()
+    while combinations:
+        axes = share(_axes(combinations.pop(), file))
         identity = point_id(axes)
         if identity in points or identity in refusals:
             continue
@@ -152,8 +162,8 @@ def _place_all(
             text = "; ".join(reason for _, reason in placed)
             refusals[identity] = Refusal(point_id=identity, axes=axes, code=placed[0][0], reason=text)
         else:
-            points[identity] = PlannedPoint(axes=axes, placement=placed)
-    return points, list(refusals.values()), len(combinations) - len(points) - len(refusals)
+            points[identity] = share(PlannedPoint(axes=axes, placement=share.equal(placed)))
+    return points, list(refusals.values()), total - len(points) - len(refusals)
 
 
 def _axes(values: Combination, file: str) -> Axes:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from simulation_support import CLUSTER, campaign
 
+from harness.analysis.campaigns import attempts
 from harness.errors import UserError
-from harness.jobs.campaign import load_campaign, merge, open_campaign, read_cluster
+from harness.files import write_atomically
+from harness.jobs import campaign as jobs_campaign
+from harness.jobs.campaign import campaign_text, load_campaign, merge, open_campaign, read_campaign, read_cluster
 from harness.jobs.ledger import Ledger
 from harness.layout import CampaignLayout
 from harness.model.axes import Axes, point_id
@@ -88,3 +92,29 @@ def test_an_unknown_campaign_names_the_nearest(tmp_path: Path) -> None:
     open_campaign(CampaignLayout(tmp_path / "quickstart"), campaign(), CLUSTER)
     with pytest.raises(UserError, match="no campaign 'quikstart'.*did you mean 'quickstart'"):
         load_campaign(CampaignLayout(tmp_path / "quikstart"))
+
+
+def test_a_campaign_written_in_lines_reads_back_as_it_was(tmp_path: Path) -> None:
+    planned = campaign(points=3, repeats=2)
+    write_atomically(tmp_path / "campaign.json", campaign_text(planned))
+    assert read_campaign(tmp_path / "campaign.json") == planned
+    document = json.loads((tmp_path / "campaign.json").read_text())
+    assert list(document["points"]) == list(planned.points)
+    assert all("parallel_threads" not in point["axes"] for point in document["points"].values())
+
+
+def test_points_of_a_very_large_campaign_lie_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_campaign, "SHARD_ABOVE", 2)
+    large, small = CampaignLayout(tmp_path / "large"), CampaignLayout(tmp_path / "small")
+    planned = campaign(points=3)
+    open_campaign(large, planned, CLUSTER)
+    open_campaign(small, planned.model_copy(update={"points": dict(list(planned.points.items())[:2])}), CLUSTER)
+    point_id = next(iter(planned.points))
+    attempt = large.attempt(point_id, 0, 1)
+    assert attempt.root == large.root / "runs" / point_id[:2] / point_id / "r0a1"
+    assert small.attempt(point_id, 0, 1).root == small.root / "runs" / point_id / "r0a1"
+    for layout in (large, small):
+        found = layout.attempt(point_id, 0, 1)
+        found.root.mkdir(parents=True)
+        assert [attempt.layout.root for attempt in attempts(layout)] == [found.root]
+        assert found.campaign_root == layout.root
