@@ -47,6 +47,13 @@ VERBS = {
     "check": ("harness.cli.check:check", "List findings: what makes a campaign's numbers doubtful, and what to do."),
 }
 
+#: package → the extra of pyproject.toml that brings it; the core alone plans, renders, submits and watches
+EXTRAS = {
+    **dict.fromkeys(("PIL", "numpy", "skimage", "sklearn"), "data"),
+    **dict.fromkeys(("crc32c", "lmdb", "webdataset"), "formats"),
+    **dict.fromkeys(("matplotlib", "orjson", "pandas", "plotly", "pyarrow", "scipy"), "report"),
+}
+
 
 class LazyGroup(click.Group):
     """A click group whose commands are known by name and imported on use."""
@@ -124,6 +131,10 @@ def _said(error: Exception) -> int:
 
     if isinstance(error, OSError):
         error = UserError(of_the_system(error))
+    elif isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS:
+        package = (error.name or "").partition(".")[0]
+        extra = f"pip install -e '.[{EXTRAS[package]}]'"
+        error = UserError(f"{package} is not installed in {sys.prefix}, and this needs it: {extra} in the checkout")
     if not isinstance(error, HarnessError):
         raise error
     click.echo(f"harness: {error}", err=True)
