@@ -15,7 +15,7 @@ from harness.jobs.examples import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "jobscripts" / "examples"
-SCRIPTS = sorted([*GOLDENS.glob("*.sh"), *EXAMPLES.glob("*/*.sh")])
+SCRIPTS = sorted([*GOLDENS.glob("*.sh"), *EXAMPLES.rglob("*.sh")])
 SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent)) or shutil.which("shellcheck")
 
 
@@ -31,7 +31,7 @@ def test_no_golden_is_left_over() -> None:
 def test_examples_are_what_the_shipped_files_give_today() -> None:
     """After a change on purpose: ``harness render --examples``, and read the difference."""
     rendered = dict(examples(ROOT))
-    shipped = {str(path.relative_to(EXAMPLES)): path.read_text() for path in EXAMPLES.glob("*/*.sh")}
+    shipped = {str(path.relative_to(EXAMPLES)): path.read_text() for path in EXAMPLES.rglob("*.sh")}
     assert sorted(rendered) == sorted(shipped)
     for name, text in rendered.items():
         assert text == shipped[name], name
@@ -42,6 +42,13 @@ def test_every_shipped_cluster_and_sweep_has_an_example() -> None:
     sweeps = {path.stem for path in (ROOT / "configs" / "sweeps").glob("*.yml")}
     assert {path.parent.name for path in EXAMPLES.glob("*/*.sh")} == clusters
     assert {path.stem for path in EXAMPLES.glob("*/*.sh")} == sweeps
+
+
+def test_every_shipped_cluster_has_an_example_of_a_pack_and_of_an_array_where_it_has_any() -> None:
+    for folder in EXAMPLES.iterdir():
+        names = {path.name for path in (folder / "groups").iterdir()}
+        arrays = set() if folder.name == "local" else {"array.sh"}
+        assert names == arrays | {"pack.sh", "attempt.sh"}, folder
 
 
 def test_bash_can_read_every_script() -> None:
@@ -83,7 +90,7 @@ def test_pbs_directives_are_such_as_a_real_server_takes() -> None:
             continue
         checked += 1
         is_array = any(line.startswith(("-J", "-t")) for line in directives)
-        rerun = "-r y" if is_array and "torque" not in script.name else "-r n"
+        rerun = "-r y" if is_array and "torque" not in str(script.relative_to(ROOT)) else "-r n"
         known = [*PBS_WORDS, rerun, r"-[Jt] 0-[1-9]\d*(%[1-9]\d*)?"]
         assert not [
             line for line in directives if not any(re.fullmatch(p, line) for p in [*known, SELECT, *SUMS, *NODES])

@@ -1,8 +1,8 @@
 #!/bin/bash
-#PBS -N hc7qpkrzcr0a1
+#PBS -N hd4ymsoeir0a1
 #PBS -S /bin/bash
 #PBS -j oe
-#PBS -o /home/user/dl-batch-harness/results/afrl_batch_interval-alcf-polaris/runs/6fc186e8ad313633/r0a1/scheduler.log
+#PBS -o /home/user/dl-batch-harness/results/afrl_batch_interval-alcf-polaris/runs/2bbed43af28ee4fa/r0a1/scheduler.log
 #PBS -m n
 #PBS -r n
 #PBS -q debug
@@ -17,7 +17,7 @@
 
 set -u
 umask 022
-attempt_dir=/home/user/dl-batch-harness/results/afrl_batch_interval-alcf-polaris/runs/6fc186e8ad313633/r0a1
+attempt_dir=/home/user/dl-batch-harness/results/afrl_batch_interval-alcf-polaris/runs/2bbed43af28ee4fa/r0a1
 
 # ---- evidence: exit.json is written on every way out ----
 

@@ -1,8 +1,8 @@
 #!/bin/bash
-#PBS -N htt44htmqr0a1
+#PBS -N hj0hpycswr0a1
 #PBS -S /bin/bash
 #PBS -j oe
-#PBS -o /home/user/dl-batch-harness/results/afrl_batch_interval-alcf-sophia/runs/b59e79f6e9029291/r0a1/scheduler.log
+#PBS -o /home/user/dl-batch-harness/results/afrl_batch_interval-alcf-sophia/runs/08c5eed8d8445cf1/r0a1/scheduler.log
 #PBS -m n
 #PBS -r n
 #PBS -q by-gpu
@@ -16,7 +16,7 @@
 
 set -u
 umask 022
-attempt_dir=/home/user/dl-batch-harness/results/afrl_batch_interval-alcf-sophia/runs/b59e79f6e9029291/r0a1
+attempt_dir=/home/user/dl-batch-harness/results/afrl_batch_interval-alcf-sophia/runs/08c5eed8d8445cf1/r0a1
 
 # ---- evidence: exit.json is written on every way out ----
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-#SBATCH --job-name=hf2t3mt7dr0a1
-#SBATCH --output=/home/user/dl-batch-harness/results/afrl_batch_interval-dell-c4140/runs/6fc186e8ad313633/r0a1/scheduler.log
+#SBATCH --job-name=hwcf1iu30r0a1
+#SBATCH --output=/home/user/dl-batch-harness/results/afrl_batch_interval-dell-c4140/runs/2bbed43af28ee4fa/r0a1/scheduler.log
 #SBATCH --open-mode=append
 #SBATCH --no-requeue
 #SBATCH --partition=gpu
@@ -15,7 +15,7 @@
 
 set -u
 umask 022
-attempt_dir=/home/user/dl-batch-harness/results/afrl_batch_interval-dell-c4140/runs/6fc186e8ad313633/r0a1
+attempt_dir=/home/user/dl-batch-harness/results/afrl_batch_interval-dell-c4140/runs/2bbed43af28ee4fa/r0a1
 
 # ---- evidence: exit.json is written on every way out ----
 

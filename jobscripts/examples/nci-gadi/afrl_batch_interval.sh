@@ -1,8 +1,8 @@
 #!/bin/bash
-#PBS -N hkrd2od7dr0a1
+#PBS -N hx0t0iq8ur0a1
 #PBS -S /bin/bash
 #PBS -j oe
-#PBS -o /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/b59e79f6e9029291/r0a1/scheduler.log
+#PBS -o /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/08c5eed8d8445cf1/r0a1/scheduler.log
 #PBS -m n
 #PBS -r n
 #PBS -q gpuvolta
@@ -18,7 +18,7 @@
 
 set -u
 umask 022
-attempt_dir=/home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/b59e79f6e9029291/r0a1
+attempt_dir=/home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/08c5eed8d8445cf1/r0a1
 
 # ---- evidence: exit.json is written on every way out ----
 

@@ -1,8 +1,8 @@
 #!/bin/bash
-#PBS -N hur55yhj8r0a1
+#PBS -N h4jkco7anr0a1
 #PBS -S /bin/bash
 #PBS -j oe
-#PBS -o /home/user/dl-batch-harness/results/afrl_batch_interval-nus-volta/runs/6fc186e8ad313633/r0a1/scheduler.log
+#PBS -o /home/user/dl-batch-harness/results/afrl_batch_interval-nus-volta/runs/2bbed43af28ee4fa/r0a1/scheduler.log
 #PBS -m n
 #PBS -r n
 #PBS -q volta_gpu
@@ -14,7 +14,7 @@
 
 set -u
 umask 022
-attempt_dir=/home/user/dl-batch-harness/results/afrl_batch_interval-nus-volta/runs/6fc186e8ad313633/r0a1
+attempt_dir=/home/user/dl-batch-harness/results/afrl_batch_interval-nus-volta/runs/2bbed43af28ee4fa/r0a1
 
 # ---- evidence: exit.json is written on every way out ----
 

@@ -1,0 +1,25 @@
+#!/bin/bash
+#PBS -N hsu49ruyzg1
+#PBS -S /bin/bash
+#PBS -j oe
+#PBS -o /home/user/dl-batch-harness/results/afrl_batch_interval-alcf-sophia/groups/g1/
+#PBS -m n
+#PBS -r y
+#PBS -J 0-5
+#PBS -q by-gpu
+#PBS -A my-project
+#PBS -l select=1
+#PBS -l walltime=00:30:00
+#PBS -l filesystems=home:eagle
+#PBS -k doe
+
+# shellcheck disable=SC2016  # user text in single quotes stays as it is
+
+set -u
+index=${PBS_ARRAY_INDEX:?is not set: this script is a job array}
+mapfile -d '' -t attempts </home/user/dl-batch-harness/results/afrl_batch_interval-alcf-sophia/groups/g1/attempts
+if [ -z "${attempts[index]:-}" ]; then
+  printf 'harness: no attempt %s in %s on %s\n' "$index" /home/user/dl-batch-harness/results/afrl_batch_interval-alcf-sophia/groups/g1/attempts "$(uname -n)" >&2
+  exit 94
+fi
+exec bash "${attempts[index]}/job.sh"

@@ -1,0 +1,51 @@
+#!/bin/bash
+#PBS -N hj6neyub1g1
+#PBS -S /bin/bash
+#PBS -j oe
+#PBS -o /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/groups/g1/scheduler.log
+#PBS -m n
+#PBS -r n
+#PBS -q gpuvolta
+#PBS -P ab01
+#PBS -l ncpus=12
+#PBS -l ngpus=1
+#PBS -l mem=86016mb
+#PBS -l walltime=03:37:00
+#PBS -l storage=gdata/ab01+scratch/ab01
+#PBS -l jobfs=200gb
+
+# shellcheck disable=SC2016,SC2317,SC2329  # user text in single quotes stays as it is; traps call functions
+
+set -u
+child=
+stopped=
+stop() {
+  stopped=1
+  interrupted=1
+  [ -z "$child" ] || kill -TERM "$child" 2>/dev/null
+}
+trap stop TERM USR1 INT
+
+# $1 seconds, $2 attempt directory
+attempt() {
+  [ -z "$stopped" ] || return
+  # --foreground: the signal goes to the script alone, which passes it on to its launcher
+  timeout --foreground --kill-after=30 "$1" bash "$2/job.sh" &
+  child=$!
+  [ -z "$stopped" ] || kill -TERM "$child" 2>/dev/null
+  while :; do
+    interrupted=
+    wait "$child"
+    [ -n "$interrupted" ] || break
+  done
+  child=
+}
+
+attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/5c889d01c34a1fb0/r0a1
+attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/6ef404a72401c14c/r0a1
+attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/b71d192ae9ab43d9/r0a1
+attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/75530544dbef2868/r0a1
+attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/5e882d46ab548308/r0a1
+attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/c1469324f1257db8/r0a1
+attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/5c889d01c34a1fb0/r3a1
+[ -z "$stopped" ]
