@@ -7,10 +7,10 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from pydantic import ValidationError
 
 from harness.analysis.lines import PathText, line_blocks, record_of, records
@@ -41,11 +41,11 @@ class RankEvidence:
         found = self.events.get(kind)
         return found[-1] if found else {}
 
-    @property
+    @cached_property
     def clock_runs_back(self) -> bool:
         """Whether a step ended before it began, or began before the one before it ended: such a clock tells nothing."""
         begin, end = self.steps["begin_s"], self.steps["end_s"]
-        return bool(np.any(end < begin) or np.any(begin[1:] < end[:-1] - 1e-6))
+        return bool((end < begin).any() or (begin[1:] < end[:-1] - 1e-6).any())
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 #: code → (severity, what it means). ``error``: the number is missing or wrong; ``warning``: doubtful; ``info``: worth
@@ -119,7 +119,7 @@ def from_event(event: Mapping[str, Any]) -> Finding:
 
 def to_json(findings: Iterable[Finding]) -> str:
     """A JSON list, the content of the ``findings`` column."""
-    return json.dumps([asdict(finding) for finding in findings], ensure_ascii=False, default=str)
+    return json.dumps([vars(finding) for finding in findings], ensure_ascii=False, default=str)
 
 
 def parse(text: str | None) -> list[Finding]:

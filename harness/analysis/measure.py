@@ -14,7 +14,8 @@ from functools import reduce
 import numpy as np
 
 from harness.analysis import stats, steady
-from harness.analysis.stats import Estimate, Floats
+from harness.analysis.arrays import Floats, mean, sorted_quantile
+from harness.analysis.stats import Estimate
 from harness.analysis.step_columns import Steps
 
 _NAN = math.nan
@@ -37,6 +38,9 @@ class Measurement:
 
 def common_steps(ranks: Sequence[Steps]) -> list[Steps]:
     """Each rank's record of the steps that every rank finished."""
+    first = ranks[0].step
+    if all(np.array_equal(rank.step, first) for rank in ranks[1:]):
+        return list(ranks)
     shared = reduce(np.intersect1d, [rank.step for rank in ranks])
     return [rank.only(shared) for rank in ranks]
 
@@ -53,18 +57,17 @@ def measure(ranks: Sequence[Steps], warmup: int | None, timed: int) -> Measureme
     if not ranks or not len(ranks[0]):
         return None
     durations = np.stack([rank.durations_s for rank in ranks])
-    fresh = np.sum([rank["fresh"] for rank in ranks], axis=0)
-    consumed = np.sum([rank["consumed"] for rank in ranks], axis=0)
-    occupancy = np.mean([rank["occupancy"] for rank in ranks], axis=0)
+    fresh, consumed, occupancy = (_sum(ranks, name) for name in ("fresh", "consumed", "occupancy"))
+    occupancy = occupancy / len(ranks)
     floor = 1 if warmup is None else warmup
-    taken = float(np.mean(fresh > 0))
-    slow_all = durations[int(np.argmax(durations[:, floor:].sum(axis=1)))]
+    taken = int(np.count_nonzero(fresh > 0)) / len(fresh)
+    slow_all = _slowest(durations, floor)
     window = steady.find_steady(slow_all, occupancy, floor, taken)
     begin = window.begin
-    slow = durations[int(np.argmax(durations[:, begin:].sum(axis=1)))]
+    slow = _slowest(durations, begin)
     whole = slice(*_whole_batches(fresh, begin))
     estimate = stats.within_run(fresh[whole], slow[whole])
-    gaps = int(np.sum(np.diff(ranks[0].step) != 1))
+    gaps = int(np.count_nonzero(ranks[0].step[1:] - ranks[0].step[:-1] != 1))
     numbers = {
         "images_per_s": estimate.value,
         "images_per_s_low": estimate.low if estimate.known else _NAN,
@@ -80,8 +83,24 @@ def measure(ranks: Sequence[Steps], warmup: int | None, timed: int) -> Measureme
         "first_step_s": float(slow_all[0]),
     }
     numbers |= _step_times(slow[begin:]) | _shares(ranks, durations, whole) | _buffer(occupancy, fresh, begin)
-    step = np.append(ranks[0].step, ranks[0].step[-1] + 1)
-    return Measurement(numbers, window, estimate, int(step[window.warmup]), int(step[begin]), gaps)
+    timed, steady_step = (_number(ranks[0], place) for place in (window.warmup, begin))
+    return Measurement(numbers, window, estimate, timed, steady_step, gaps)
+
+
+def _sum(ranks: Sequence[Steps], column: str) -> Floats:
+    """A column, summed over the ranks."""
+    return ranks[0][column] if len(ranks) == 1 else np.sum([rank[column] for rank in ranks], axis=0)
+
+
+def _slowest(durations: Floats, begin: int) -> Floats:
+    """The rank, among shape (ranks, steps), whose steps from ``begin`` on took longest."""
+    slowest: Floats = durations[int(np.argmax(durations[:, begin:].sum(axis=1))) if len(durations) > 1 else 0]
+    return slowest
+
+
+def _number(rank: Steps, place: int) -> int:
+    """The number of the step at a place; of the one after the last, where the window is empty."""
+    return int(rank.step[place]) if place < len(rank) else int(rank.step[-1]) + 1
 
 
 def _whole_batches(fresh: Floats, begin: int) -> tuple[int, int]:
@@ -96,7 +115,7 @@ def _whole_batches(fresh: Floats, begin: int) -> tuple[int, int]:
 
 def _mean_of_rates(images: Floats, durations_s: Floats) -> float:
     positive = durations_s > 0
-    return float(np.mean(images[positive] / durations_s[positive])) if positive.any() else _NAN
+    return mean(images[positive] / durations_s[positive])
 
 
 def _training_time_s(durations: Floats, warmup: int, timed: int, gaps: int) -> float:
@@ -109,12 +128,12 @@ def _training_time_s(durations: Floats, warmup: int, timed: int, gaps: int) -> f
 def _step_times(durations_s: Floats) -> dict[str, float]:
     if not len(durations_s):
         return {}
-    p50, p95 = np.percentile(durations_s, [50, 95])
+    rising = np.sort(durations_s)
     return {
-        "step_mean_s": float(np.mean(durations_s)),
-        "step_p50_s": float(p50),
-        "step_p95_s": float(p95),
-        "step_max_s": float(np.max(durations_s)),
+        "step_mean_s": mean(durations_s),
+        "step_p50_s": sorted_quantile(rising, 0.5),
+        "step_p95_s": sorted_quantile(rising, 0.95),
+        "step_max_s": float(rising[-1]),
     }
 
 
@@ -137,9 +156,9 @@ _PARTS = ("wait", "copy", "compute", "exchange")
 def _buffer(occupancy: Floats, fresh: Floats, begin: int) -> dict[str, float]:
     if not np.isfinite(occupancy).all() or begin >= len(occupancy):
         return {}
-    level = float(np.mean(occupancy[begin:]))
+    level = mean(occupancy[begin:])
     taken = fresh[fresh > 0]
-    per_batch = float(np.mean(taken)) if len(taken) else 0.0
+    per_batch = mean(taken) if len(taken) else 0.0
     peak = float(np.max(occupancy[: begin + 1]))
     return {
         "occupancy_peak": peak,

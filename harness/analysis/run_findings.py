@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from harness.analysis import findings, measure, stats
+from harness.analysis.arrays import median
 from harness.analysis.evidence import RankEvidence, RunEvidence, span_of
 from harness.analysis.findings import Finding
 from harness.catalog import WORKLOADS
@@ -151,9 +152,10 @@ def stall_period(rank: RankEvidence, measured: measure.Measurement) -> int | Non
     """
     inside = rank.steps.step >= measured.steady_step
     own = (rank.steps.durations_s - rank.steps["wait_s"])[inside]
-    if len(own) < 10 or float(np.median(own)) <= 0:
+    usual = median(own) if len(own) >= 10 else 0.0
+    if usual <= 0:
         return None
-    places = np.flatnonzero(own > STALL_FACTOR * np.median(own))
+    places = np.flatnonzero(own > STALL_FACTOR * usual)
     distances = np.diff(places)
     return int(distances[0]) if len(places) >= 3 and distances[0] > 1 and len(set(distances)) == 1 else None
 

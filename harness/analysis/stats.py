@@ -27,13 +27,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import stats as distributions
 
-Floats = NDArray[np.float64]
+from harness.analysis import arrays
+from harness.analysis.arrays import Floats as Floats
+from harness.analysis.arrays import total
 
 CONFIDENCE = 0.95
 #: Fewer steps than this tell too little about their own correlation: no interval is given.
@@ -77,13 +78,13 @@ class Estimate:
         """Whether an interval can be given at all."""
         return math.isfinite(self.value) and math.isfinite(self._half_width_log)
 
-    @property
+    @cached_property
     def _half_width_log(self) -> float:
         if self.se_log == 0.0:
             return 0.0
         if not (math.isfinite(self.se_log) and self.df > 0):
             return math.nan
-        width = float(distributions.t.ppf(0.5 + CONFIDENCE / 2, self.df)) * self.se_log
+        width = arrays.t_quantile(0.5 + CONFIDENCE / 2, self.df) * self.se_log
         return min(width, _WIDEST_LOG)
 
     def differs_from(self, value: float) -> bool:
@@ -98,8 +99,8 @@ UNKNOWN = Estimate(math.nan, math.nan, 0.0, 0, "none")
 
 def rate(images: Floats, durations_s: Floats) -> float:
     """Images per second: the sum of images over the sum of durations; NaN for an empty window or no time."""
-    elapsed_s = float(np.sum(durations_s))
-    return float(np.sum(images)) / elapsed_s if len(images) and elapsed_s > 0 else math.nan
+    elapsed_s = total(durations_s)
+    return total(images) / elapsed_s if len(images) and elapsed_s > 0 else math.nan
 
 
 def block_length(values: Floats) -> float:
@@ -110,19 +111,19 @@ def block_length(values: Floats) -> float:
     is the lag after which K autocorrelations in a row are insignificant.
     """
     count = len(values)
-    centred = values - np.mean(values)
+    centred = values - arrays.mean(values)
     largest = math.ceil(min(3 * math.sqrt(count), count / 3))
-    if count < 4 or not np.any(np.abs(centred) > 1e-12 * np.max(np.abs(values))):
+    if count < 4 or not np.max(np.abs(centred)) > 1e-12 * np.max(np.abs(values)):
         return 1.0
     run_length = max(5, int(math.sqrt(math.log10(count))))
     lags = min(math.ceil(math.sqrt(count)) + 2 * run_length, count - 1)
-    covariance = np.array([centred[lag:] @ centred[: count - lag] for lag in range(lags + 1)]) / count
+    covariance = arrays.autocovariances(centred, lags) / count
     half_width = 2 * _last_significant_lag(covariance / covariance[0], count, run_length)
     half_width = min(max(half_width, 2), math.ceil(math.sqrt(count)) + run_length, lags)
     lag = np.arange(1, half_width + 1)
-    window = np.clip(2 * (1 - lag / half_width), 0.0, 1.0)
-    curvature = 2 * float(np.sum(window * lag * covariance[1 : half_width + 1]))
-    density = float(covariance[0] + 2 * np.sum(window * covariance[1 : half_width + 1]))
+    window = np.minimum(np.maximum(2 * (1 - lag / half_width), 0.0), 1.0)
+    curvature = 2 * total(window * lag * covariance[1 : half_width + 1])
+    density = float(covariance[0]) + 2 * total(window * covariance[1 : half_width + 1])
     if density == 0.0:
         return float(largest)
     length = (2 * curvature**2 / (4 / 3 * density**2)) ** (1 / 3) * count ** (1 / 3)
@@ -152,7 +153,7 @@ def within_run(images: Floats, durations_s: Floats) -> Estimate:
     if not math.isfinite(value) or value <= 0 or count < MIN_STEPS_FOR_INTERVAL:
         return Estimate(value, math.nan, 0.0, 0, "none")
     variance, df, phi = _variance_of_sum(images - value * durations_s)
-    return Estimate(value, math.sqrt(variance) / float(np.sum(images)), df, count, "within", phi)
+    return Estimate(value, math.sqrt(variance) / total(images), df, count, "within", phi)
 
 
 def _variance_of_sum(influence: Floats) -> tuple[float, float, float]:
@@ -164,10 +165,11 @@ def _variance_of_sum(influence: Floats) -> tuple[float, float, float]:
     count = len(influence)
     phi = _correlation(influence)
     residual = influence[1:] - phi * influence[:-1]
-    residual -= np.mean(residual)
+    residual -= arrays.mean(residual)
     length = min(math.ceil(block_length(residual)), len(residual) // 3)
     blocks = len(residual) / length
-    density = float(np.mean(_circular_block_sums(residual, length) ** 2)) / length * blocks / (blocks - 1)
+    sums = _circular_block_sums(residual, length)
+    density = arrays.mean(sums * sums) / length * blocks / (blocks - 1)
     gain = max(phi, 0.0)
     return count * density / (1 - phi) ** 2, max(count / (length + 2 * (1 + gain) / (1 - gain)), 1.0), phi
 
@@ -240,7 +242,7 @@ def repeats_to_resolve(estimate: Estimate, n: int) -> int | None:
         return None
     for more in range(n, 51):
         error = estimate.se_log * math.sqrt(n / more)
-        if abs(math.log(estimate.value)) > float(distributions.t.ppf(0.975, 2 * (more - 1))) * error:
+        if abs(math.log(estimate.value)) > arrays.t_quantile(0.975, 2 * (more - 1)) * error:
             return more
     return None
 

@@ -23,10 +23,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import stats as distributions
 
-Floats = NDArray[np.float64]
+from harness.analysis.arrays import Floats, mean, median, t_quantile, variance
 
 MIN_STEPS = 5
 CLIP = 10.0
@@ -77,7 +75,7 @@ def find_steady(
 
 def _warmup(durations_s: Floats, floor: int, begin: int) -> int:
     """Leading steps slower than the steady ones: warm-up; what follows up to ``begin`` is the transient."""
-    slow = durations_s[:begin] > SLOW * np.median(durations_s[begin:])
+    slow = durations_s[:begin] > SLOW * median(durations_s[begin:])
     leading = int(np.argmin(slow)) if not slow.all() else begin
     return min(max(floor, leading), begin)
 
@@ -86,7 +84,7 @@ def truncation(values: Floats, floor: int, cap: int) -> int:
     """The number of leading values to leave out, between ``floor`` and ``cap``, by MSER."""
     clipped = _clip(values)[floor:]
     left = np.arange(len(clipped), 0, -1, dtype=np.float64)
-    centred = clipped - np.median(clipped)
+    centred = clipped - median(clipped)
     # for every number left out at once: sum of squares about the mean of what remains, over its length squared
     sums, squares = np.cumsum(centred[::-1])[::-1], np.cumsum(centred[::-1] ** 2)[::-1]
     error = (np.maximum(squares - sums**2 / left, 0.0) / left**2)[: cap - floor + 1]
@@ -97,10 +95,10 @@ def truncation(values: Floats, floor: int, cap: int) -> int:
 
 def _clip(values: Floats) -> Floats:
     half = values[len(values) // 2 :]
-    middle = float(np.median(half))
-    scale = 1.4826 * float(np.median(np.abs(half - middle)))
+    middle = median(half)
+    scale = 1.4826 * median(np.abs(half - middle))
     reach = max(CLIP * scale, 0.5 * abs(middle), 1e-12)
-    clipped: Floats = np.clip(values, middle - reach, middle + reach)
+    clipped: Floats = np.minimum(np.maximum(values, middle - reach), middle + reach)
     return clipped
 
 
@@ -120,7 +118,7 @@ def unsteadiness(durations_s: Floats, occupancy: Floats | None, taken_per_step: 
         return f"step time still changes: its second half takes {math.exp(change):.2f} times as long as its first"
     if occupancy is not None and np.isfinite(occupancy).all():
         edge = max(count // 4, 1)
-        lost = float(np.mean(occupancy[:edge]) - np.mean(occupancy[-edge:]))
+        lost = mean(occupancy[:edge]) - mean(occupancy[-edge:])
         share = abs(lost) / max((count - edge) * taken_per_step, 1e-12)
         if share > STORE_TOLERANCE and abs(lost) >= 1.0:
             word = "drains" if lost > 0 else "fills"
@@ -142,25 +140,25 @@ def drift(values: Floats) -> Drift:
     The residuals' lag-1 correlation phi, corrected for its bias -(2 + 4 phi) / n about a fitted line, widens the
     variance by (1 + phi) / (1 - phi).
     """
-    count, mean = len(values), float(np.mean(values))
+    count, middle = len(values), mean(values)
     time = np.arange(count) - (count - 1) / 2
     slope = float(time @ values) / float(time @ time)
-    residual = values - mean - slope * time
+    residual = values - middle - slope * time
     square = float(residual @ residual)
-    if mean <= 0 or square <= 1e-24 * count * mean**2:
-        return Drift(slope * count / mean if mean > 0 else 0.0, 0.0)
+    if middle <= 0 or square <= 1e-24 * count * middle**2:
+        return Drift(slope * count / middle if middle > 0 else 0.0, 0.0)
     lagged = float(residual[1:] @ residual[:-1]) / square
     phi = min(max(lagged + (2 + 4 * lagged) / count, 0.0), 0.95)
     inflation = (1 + phi) / (1 - phi)
     df = max(count / inflation - 2, 1.0)
     error = math.sqrt(square / (count - 2) * inflation / float(time @ time))
-    return Drift(slope * count / mean, float(distributions.t.ppf(0.975, df)) * error * count / mean)
+    return Drift(slope * count / middle, t_quantile(0.975, df) * error * count / middle)
 
 
 def _change_of_halves(first: Floats, second: Floats) -> tuple[float, float]:
     """Logarithm of the ratio of mean step times, second to first, and its error were the steps independent."""
-    means = float(np.mean(first)), float(np.mean(second))
+    means = mean(first), mean(second)
     if min(means) <= 0:
         return 0.0, 0.0
-    errors = [float(np.var(part)) / len(part) / mean**2 for part, mean in zip((first, second), means, strict=True)]
+    errors = [variance(part) / len(part) / middle**2 for part, middle in zip((first, second), means, strict=True)]
     return math.log(means[1] / means[0]), math.sqrt(sum(errors))

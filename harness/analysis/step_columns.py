@@ -6,6 +6,7 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -13,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.analysis.arrays import Floats
 from harness.model.event import STEP_COLUMNS
-
-Floats = NDArray[np.float64]
 
 #: The one column that may hold null, or be missing.
 NULLABLE = "occupancy"
@@ -44,16 +44,16 @@ class Steps:
         keep = np.isin(self.step, steps)
         return Steps(self.step[keep], {name: values[keep] for name, values in self.columns.items()})
 
-    @property
+    @cached_property
     def durations_s(self) -> Floats:
         """Time of each step, from the end of the step before: gaps between steps belong to the later one.
 
         The first step, and one whose predecessor is not on record, counts from its own begin.
         """
         begin, end = self["begin_s"], self["end_s"]
-        previous = np.concatenate([begin[:1], end[:-1]])
-        follows = np.concatenate([[False], np.diff(self.step) == 1]) if len(self) else np.zeros(0, dtype=bool)
-        durations: Floats = end - np.where(follows, previous, begin)
+        since = begin.copy()
+        np.copyto(since[1:], end[:-1], where=self.step[1:] - self.step[:-1] == 1)
+        durations: Floats = end - since
         return durations
 
 
