@@ -18,7 +18,7 @@ from harness.analysis.capacity import Group
 from harness.analysis.capacity_fit import Model, model_of, samples
 from harness.analysis.capacity_lanes import Floats, Setting
 from harness.analysis.points import sort_key
-from harness.analysis.recommend import SHARE
+from harness.analysis.recommend import FEWEST_POINTS, SHARE
 from harness.analysis.recommend_settings import Layout, Search
 
 #: Fits to redrawn data on which a decision rests.
@@ -27,6 +27,8 @@ DRAWS = 60
 AGREED = 0.9
 #: A point whose rate is predicted to be so near the highest shows the ceiling as well as the highest itself.
 NEAR_TOP = 0.97
+#: Points that a model needs to begin with.
+FIRST = 3
 #: Relative error that a measurement is taken to have.
 ERROR = 0.02
 _KNOBS = ("cores", "workers", "threads", "prefetch", "storage", "nodes", "ranks_per_node")
@@ -89,7 +91,7 @@ def decide(
     if not left:
         return Decision((), "every point is measured", answer)
     reason, chosen = _unproven(view) or ("", -1)
-    if not reason and _agreed(view):
+    if not reason and _agreed(view) and len(group.observations) >= FEWEST_POINTS:
         return Decision((), f"settled after {len(measured)} of {len(candidates)} points", answer)
     points = [chosen] if reason else []
     points += [i for i in _most_telling(view, count) if i not in points]
@@ -105,18 +107,19 @@ def _without_model(left: Sequence[Candidate]) -> Decision:
 
 
 def spanning(candidates: Sequence[Candidate]) -> list[str]:
-    """Few points that show each knob's effect: the cheapest corner, the opposite one, and one for each varied knob
-    alone at its other end and in the middle of its range, as far as the grid has them; nearest ones otherwise."""
+    """Few points that show each knob's effect: the dearest corner, one for each varied knob alone at its other end, the
+    opposite corner, and the middle of the grid, as far as the grid has them; nearest ones otherwise. No more
+    than an eighth of the grid, but :data:`FIRST` in any case."""
     positions = _positions(candidates)
     varied = [k for k in range(positions.shape[1]) if np.ptp(positions[:, k]) > 0]
     low, high = positions.min(axis=0), positions.max(axis=0)
     middle = _middle(positions)
-    wanted = [low, high]
+    wanted = [high]
     for knob in varied:
         alone = high.copy()
         alone[knob] = low[knob]
         wanted.append(alone)
-    wanted.append(middle)
+    wanted += [low, middle]
     hours = np.array([c.node_hours for c in candidates])
     found: list[str] = []
     for target in wanted:
@@ -124,7 +127,7 @@ def spanning(candidates: Sequence[Candidate]) -> list[str]:
         nearest = candidates[int(np.argmin(away))].point_id
         if nearest not in found:
             found.append(nearest)
-    return found
+    return found[: max(FIRST, len(candidates) // 8)]
 
 
 def _middle(positions: Floats) -> Floats:

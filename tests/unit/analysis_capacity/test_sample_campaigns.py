@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.analysis.capacity import Group
+from harness.analysis.adaptive import Candidate, decide, saving
+from harness.analysis.campaigns import load_campaign
+from harness.analysis.capacity import Group, groups_of
+from harness.analysis.collect import collect
+from harness.analysis.points import point_results
 from harness.analysis.recommend import Answer, Refused, recommend
 from harness.cli.recommend import questions
 from harness.layout import CampaignLayout
@@ -65,3 +69,32 @@ def test_two_points_are_no_ground_for_advice(name: str, points: list[int], tmp_p
         refused = recommend(group, CORES)
         assert isinstance(refused, Refused) and refused.code == "too_few_points"
         assert refused.best == max(group.observations, key=lambda o: o.rate)
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    # a grid of eight points has no quarter that tells anything: a model needs four
+    [("pipeline_clock", 0.25), ("cores_workers", 0.6)],
+)
+def test_adaptive_choice_replayed_on_what_was_measured_finds_the_grids_answer(
+    name: str, share: float, tmp_path: Path
+) -> None:
+    (whole,) = groups(name, tmp_path)
+    layout = CampaignLayout(tmp_path / name)
+    varied, table = load_campaign(layout).varied, collect(layout)
+    results = {result.point_id: result for result in point_results(table)}
+    hours = table.groupby("point_id")["job_s"].sum() / 3600
+    settings = dict(zip([p for p in whole.point_ids if results[p].trusted], whole.settings, strict=True))
+    candidates = [Candidate(point, setting, float(hours[point])) for point, setting in settings.items()]
+    shown: frozenset[str] = frozenset()
+
+    def seen() -> Group:
+        return next(iter(groups_of([results[p] for p in sorted(shown)], varied)), Group({}, {}, (), (), False, True))
+
+    while not (decision := decide(seen(), candidates, shown)).settled:
+        shown |= set(decision.points)
+    answer = recommend(whole, CORES)
+    assert isinstance(answer, Answer) and decision.answer is not None
+    assert settings[decision.answer] == answer.setting
+    spent, everything = saving(candidates, shown)
+    assert spent <= share * everything
