@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.campaign_choice import campaign_options, chosen
-from harness.errors import UserError, nearest
+from harness.errors import UserError, nearest, of_the_system
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +38,10 @@ LIMITED = ("cpu_cores", "workers", "parallel_threads")
 )
 @click.option("--queue", metavar="NAME", help="Queue that the directives are for; default: the campaign's.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the job script's head here."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the job script's head here; on this machine, a sweep.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print answers, intervals and parameters as JSON.")
 def recommend(
@@ -161,6 +164,6 @@ def write_head(path: Path, requests: list[Request | None]) -> None:
             f"-o needs exactly one recommendation that the cluster takes, and there are {len(given)}; none was written"
         )
     try:
-        write_atomically(path, ("\n".join(["#!/bin/bash", *given[0].lines]) + "\n").encode())
+        write_atomically(path, ("\n".join([*given[0].head, *given[0].lines]) + "\n").encode())
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
+        raise UserError(of_the_system(error, path)) from None

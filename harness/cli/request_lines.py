@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness import catalog
 from harness.jobs.launchers import launch_argv, quote
 from harness.jobs.schedulers.interface import Scheduler
+from harness.jobs.schedulers.words import mebibytes
 from harness.model.axes import Axes
 from harness.model.campaign import Campaign, PlannedPoint
 from harness.model.cluster import Cluster
 from harness.model.job import Placement
 from harness.plan.place import Site, choose_queue, place
+from harness.units import format_duration
 
 if TYPE_CHECKING:
     from harness.analysis.capacity import Group
@@ -21,15 +24,21 @@ if TYPE_CHECKING:
 
 #: A job name that all schedulers take; the user puts an own one.
 JOB_NAME = "training"
+#: The name of the sweep that holds a recommended setting.
+SWEEP_NAME = "recommended"
 
 
 @dataclass(frozen=True)
 class Request:
-    """``lines`` of a job script, without its first; ``refusals``: why the cluster would not take it."""
+    """``lines`` of a job script, without its first; where this machine's own engine runs the jobs, a sweep to run.
+
+    ``head`` precedes them in a file. ``refusals``: why the cluster would not take it.
+    """
 
     axes: Axes
     lines: tuple[str, ...]
     refusals: tuple[str, ...]
+    head: tuple[str, ...] = ("#!/bin/bash",)
 
     def as_values(self) -> dict[str, Any]:
         return {
@@ -58,6 +67,8 @@ def request_of(
     placed = place(axes, Site(cluster, named, planned.placement.walltime_s, memory))
     if isinstance(placed, list):
         return Request(axes, (), tuple(reason for _, reason in placed))
+    if cluster.scheduler == "local":
+        return Request(axes, tuple(_sweep_lines(axes, cluster, placed)), (), head=())
     return Request(axes, tuple(_lines(cluster, placed)), ())
 
 
@@ -93,3 +104,18 @@ def _lines(cluster: Cluster, placement: Placement) -> list[str]:
     directives = [line for line in asked if "/dev/null" not in line]
     launch = " ".join(quote(word) for word in launch_argv(cluster, placement))
     return [*(f"{scheduler.PREFIX} {line}" for line in directives), f"{launch} {quote(cluster.python)} train.py"]
+
+
+def _sweep_lines(axes: Axes, cluster: Cluster, placement: Placement) -> list[str]:
+    """A sweep of the one setting, in YAML: values in JSON's spelling, which YAML reads alike."""
+    values = {name: json.dumps(value, ensure_ascii=False) for name, value in axes.non_default().items()}
+    memory = [f"memory: {mebibytes(placement.memory_bytes)}mb"] if placement.memory_bytes else []
+    return [
+        f"# in {SWEEP_NAME}.yml, then: harness run {SWEEP_NAME}.yml",
+        f"name: {SWEEP_NAME}",
+        f"cluster: {json.dumps(cluster.name, ensure_ascii=False)}",
+        "base:",
+        *(f"  {name}: {value}" for name, value in values.items()),
+        f'walltime: "{format_duration(placement.walltime_s)}"',
+        *memory,
+    ]
