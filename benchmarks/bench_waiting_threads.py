@@ -22,7 +22,7 @@ from typing import Any
 from bench_overhead import CASES, Shared, bare, stream_of
 from common import Row, arguments, finish, paired_ratio
 
-STEPS = 4
+STEPS = 2
 WARM_STEPS = 8
 POLICIES: dict[str, dict[str, str]] = {"default": {}, "passive": {"OMP_WAIT_POLICY": "passive"}}
 SPINNING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
@@ -99,7 +99,7 @@ def main() -> None:
         return
     cores = len(os.sched_getaffinity(0))
     counts = [1] if options.quick else [1, cores]
-    finish([row_of(workers, options.pairs or (3 if options.quick else 50)) for workers in counts], options)
+    finish([row_of(workers, options.pairs or (3 if options.quick else 40)) for workers in counts], options)
 
 
 if __name__ == "__main__":

@@ -171,12 +171,26 @@ def _cause_findings(run: RunEvidence, measured: measure.Measurement, cells: Mapp
     if max(threads, axes.workers) > 2 * cores:
         advice = "Threads beyond the cores only wait for each other, unless they wait for storage."
         yield findings.make("threads_oversubscribed", advice, threads=threads, workers=axes.workers, cores=cores)
+    yield from _spinning_findings(run, threads, cores)
     workers = [rank.last("affinity").get("worker_allowed_cpus") for rank in run.ranks]
     allowed = [rank.last("affinity").get("allowed_cpus") for rank in run.ranks]
     if differing := [w for w, a in zip(workers, allowed, strict=True) if isinstance(w, list) and w != a]:
         advice = "The framework moved its workers; unset its affinity variables (KMP_AFFINITY, GOMP_CPU_AFFINITY)."
         yield findings.make("worker_cpus_differ", advice, worker_allowed_cpus=differing[0], allowed_cpus=allowed[0])
     yield from _data_findings(run, axes.cache)
+
+
+def _spinning_findings(run: RunEvidence, threads: int, cores: int) -> Iterator[Finding]:
+    """OpenMP's threads spin for a while before they sleep, on cores that loader workers want."""
+    axes = run.spec.axes if run.spec else None
+    if axes is None or axes.framework != "torch" or axes.gpus_per_rank or not axes.workers or threads < 2:
+        return
+    settings = run.ranks[0].first("provenance").get("env")
+    settings = settings if isinstance(settings, dict) else {}
+    passive = str(settings.get("OMP_WAIT_POLICY", "")).lower() == "passive" or settings.get("GOMP_SPINCOUNT") == "0"
+    if threads + axes.workers > cores and not passive:
+        advice = "Compare with `environment: {OMP_WAIT_POLICY: passive}` in the cluster's file, or with fewer threads."
+        yield findings.make("threads_spin", advice, threads=threads, workers=axes.workers, cores=cores)
 
 
 #: Below this share of the cores in use, cores are idle.

@@ -101,6 +101,27 @@ def test_ranks_that_end_with_other_parameters(tmp_path: Path, equal: bool, is_fo
     assert ("ranks_diverged" in found_in(tmp_path, FakeRun([STEPS], events=[check]))) is is_found
 
 
+@pytest.mark.parametrize(
+    ("env", "axes", "is_found"),
+    [
+        ({}, {}, True),
+        ({"OMP_WAIT_POLICY": "PASSIVE"}, {}, False),
+        ({"GOMP_SPINCOUNT": "0"}, {}, False),
+        ({}, {"parallel_threads": 1}, False),
+        ({}, {"workers": 0}, False),
+        ({}, {"gpus_per_rank": 1}, False),
+        ({}, {"cpu_cores": 4}, False),
+        ({}, {"framework": "tensorflow"}, False),
+    ],
+)
+def test_threads_that_spin_on_the_loaders_cores(
+    tmp_path: Path, env: dict[str, str], axes: dict[str, Any], is_found: bool
+) -> None:
+    given = {"workload": "resnet20_cifar10", "framework": "torch", "workers": 1, "cpu_cores": 2, "parallel_threads": 2}
+    found = found_in(tmp_path, FakeRun([STEPS]), {"provenance": {"env": env}}, **(given | axes))
+    assert ("threads_spin" in found) is is_found
+
+
 @pytest.mark.parametrize(("timed", "is_found"), [(9, True), (20, False)])
 def test_a_window_too_short_for_an_interval(tmp_path: Path, timed: int, is_found: bool) -> None:
     assert ("short_window" in found_in(tmp_path, FakeRun([[1.0] + [0.2] * timed]), steps_timed=timed)) is is_found
