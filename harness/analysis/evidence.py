@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from harness.analysis.lines import PathText, line_blocks, record_of, records
+from harness.analysis.lines import PathText, line_blocks, record_of, records, whole_file
 from harness.analysis.step_columns import StepColumns, Steps
 from harness.layout import AttemptLayout
 from harness.model.evidence import Evidence
@@ -104,7 +104,7 @@ Model = TypeVar("Model", RunSpec, ExitRecord)
 
 def _read_model(model: type[Model], path: Path, problems: list[str]) -> Model | None:
     try:
-        return model.model_validate_json(path.read_bytes())
+        return model.model_validate_json(whole_file(path))
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:

@@ -43,6 +43,20 @@ def line_blocks(path: PathText) -> Iterator[list[bytes]]:
         os.close(handle)
 
 
+def whole_file(path: PathText) -> bytes:
+    """Raises:
+    OSError: where the file cannot be read.
+    """
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        data = os.read(handle, BLOCK_BYTES)
+        while more := os.read(handle, BLOCK_BYTES):
+            data += more
+        return data
+    finally:
+        os.close(handle)
+
+
 def record_of(line: bytes) -> dict[str, Any] | None:
     """The record of a line, without its seal; None where it is no JSON object or its seal is broken."""
     try:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.analysis.arrays import mean
 from harness.analysis.evidence import RunEvidence
 from harness.analysis.measure import Measurement
 
@@ -21,8 +22,8 @@ def utilisation(run: RunEvidence, measured: Measurement, images_per_s: float | N
     """
     cells: dict[str, float] = {}
     everything = [sample for node in run.samples.values() for sample in node]
-    if rss := [float(s["rss_bytes"]) for s in everything if _is_number(s.get("rss_bytes"))]:
-        cells["rss_max_bytes"] = max(rss)
+    if rss := [s["rss_bytes"] for s in everything if type(s.get("rss_bytes")) in _NUMBERS]:
+        cells["rss_max_bytes"] = float(max(rss))
     inside = {node: _inside(samples, _window_s(run, node, measured)) for node, samples in run.samples.items()}
     cells |= _cpu(run, inside) | _counters(inside)
     cells |= _gpu([[s for s in samples if s.get("gpu")] for samples in inside.values()])
@@ -34,7 +35,8 @@ def utilisation(run: RunEvidence, measured: Measurement, images_per_s: float | N
 def _inside(samples: Iterable[Sample], window: tuple[float, float] | None) -> list[Sample]:
     if window is None:
         return []
-    return [s for s in samples if _is_number(s.get("t_s")) and window[0] <= float(s["t_s"]) <= window[1]]
+    begin, end = window
+    return [s for s in samples if type(s.get("t_s")) in _NUMBERS and begin <= s["t_s"] <= end]
 
 
 def _gpu(nodes: Sequence[Sequence[Sample]]) -> dict[str, float]:
@@ -72,7 +74,7 @@ def _counters(inside: Mapping[str, Sequence[Sample]]) -> dict[str, float]:
     cells: dict[str, float] = {}
     for counter, cell in _COUNTERS.items():
         for samples in inside.values():
-            known = [s for s in samples if _is_number(s.get(counter))]
+            known = [s for s in samples if type(s.get(counter)) in _NUMBERS]
             if len(known) > 1 and (span_s := known[-1]["t_s"] - known[0]["t_s"]) > 0:
                 cells[cell] = cells.get(cell, 0.0) + (known[-1][counter] - known[0][counter]) / span_s
     return cells
@@ -86,12 +88,14 @@ def _cpu(run: RunEvidence, inside: Mapping[str, Iterable[Sample]]) -> dict[str, 
         for rank in run.ranks:
             if rank.first("run_start").get("node") == node:
                 allowed |= set(rank.first("affinity").get("allowed_cpus") or ())
-        for sample in samples:
-            percents = sample.get("cpu_percent")
-            if isinstance(percents, list) and percents:
-                chosen = [percents[cpu] for cpu in allowed if cpu < len(percents)] or percents
-                shares.append(float(np.mean(chosen)))
-    return {"cpu_percent_mean": float(np.mean(shares))} if shares else {}
+        lists = [percents for s in samples if isinstance(percents := s.get("cpu_percent"), list) and percents]
+        if allowed and lists and max(allowed) < min(map(len, lists)):
+            chosen = np.array([[percents[cpu] for cpu in allowed] for percents in lists])
+            shares += (np.add.reduce(chosen, axis=1) / len(allowed)).tolist()
+            continue
+        for percents in lists:
+            shares.append(float(np.mean([percents[cpu] for cpu in allowed if cpu < len(percents)] or percents)))
+    return {"cpu_percent_mean": mean(np.array(shares))} if shares else {}
 
 
 def _window_s(run: RunEvidence, node: str, measured: Measurement) -> tuple[float, float] | None:
@@ -100,11 +104,15 @@ def _window_s(run: RunEvidence, node: str, measured: Measurement) -> tuple[float
     first = min(of_node, key=lambda rank: int(rank.first("run_start").get("local_rank", 0)), default=None)
     if first is None:
         return None
-    inside = first.steps.step >= measured.steady_step
-    if not inside.any():
+    # the numbers of steps rise
+    place = int(first.steps.step.searchsorted(measured.steady_step))
+    if place == len(first.steps):
         return None
-    return float(first.steps["begin_s"][inside][0]), float(first.steps["end_s"][-1])
+    return float(first.steps["begin_s"][place]), float(first.steps["end_s"][-1])
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) in _NUMBERS
+
+
+_NUMBERS = (int, float)
