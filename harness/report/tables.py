@@ -34,20 +34,22 @@ def print_grid(grid: Grid, console: Console) -> None:
     if not grid.rows:
         console.print(Text(f"{grid.title}: nothing measured yet"))
     else:
-        if _width(grid) > console.width:
+        widths = _fitting(grid, console.width)
+        if widths is None:
             grid = _without_remarks(replace(grid, rows=tuple(tuple(map(_two_lines, row)) for row in grid.rows)))
+            widths = _fitting(grid, console.width)
         console.print(Text(grid.title, style="bold"), soft_wrap=True)
-        console.print(_rich_table(grid))
+        console.print(_rich_table(grid, widths or _least_widths(grid)))
     for note in grid.notes:
         console.print(Text(note, style="dim"), soft_wrap=True)
     console.print()
 
 
-def _rich_table(grid: Grid) -> Table:
+def _rich_table(grid: Grid, widths: list[int]) -> Table:
     shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for header, numeric, width in zip(grid.headers, grid.numeric, _widths(grid), strict=True):
+    for header, numeric, width in zip(grid.headers, grid.numeric, widths, strict=True):
         side: Literal["left", "right"] = "right" if numeric else "left"
-        shown.add_column(Text(header), justify=side, overflow="fold", min_width=width, max_width=_MOST_WIDTH)
+        shown.add_column(Text(header), justify=side, overflow="fold", min_width=width, max_width=width)
     for row in grid.rows:
         shown.add_row(*(Text(cell) for cell in row))
     return shown
@@ -65,18 +67,36 @@ def _without_remarks(grid: Grid) -> Grid:
     return replace(grid, headers=grid.headers[:place], numeric=grid.numeric[:place], rows=rows, notes=notes)
 
 
-def _width(grid: Grid) -> int:
-    return sum(_widths(grid)) + 2 * len(grid.headers)
+def _fitting(grid: Grid, room: int) -> list[int] | None:
+    """A width for each column so that no word is broken; what is left goes to the remarks. None: there is no room."""
+    whole = [max(cell_len(header), least) for header, least in zip(grid.headers, _least_widths(grid), strict=True)]
+    for widths in (whole, _least_widths(grid)):
+        left = room - sum(widths) - 2 * (len(widths) - 1)
+        if left >= 0:
+            longest = [
+                max(map(cell_len, [header, *cells])) for header, cells in zip(grid.headers, _columns(grid), strict=True)
+            ]
+            return [
+                min(full, width + left) if header == REMARKS else width
+                for header, width, full in zip(grid.headers, widths, longest, strict=True)
+            ]
+    return None
 
 
-def _widths(grid: Grid) -> list[int]:
-    columns = [[row[number] for row in grid.rows] for number in range(len(grid.headers))]
-    return [_least_width(header, cells) for header, cells in zip(grid.headers, columns, strict=True)]
+def _columns(grid: Grid) -> list[list[str]]:
+    return [[row[number] for row in grid.rows] for number in range(len(grid.headers))]
+
+
+def _least_widths(grid: Grid) -> list[int]:
+    return [_least_width(header, cells) for header, cells in zip(grid.headers, _columns(grid), strict=True)]
 
 
 def _least_width(header: str, cells: list[str]) -> int:
     """The width below which a column is hard to read: its longest line, but remarks may be folded at words."""
-    lines = [line for cell in cells for line in (cell.split() if header == REMARKS else cell.split("\n"))]
+    if header == REMARKS:
+        words = [word for cell in cells for word in cell.split()]
+        return max([*map(cell_len, [header, *words]), min(_LEAST_REMARKS, max(map(cell_len, cells)))])
+    lines = [line for cell in cells for line in cell.split("\n")]
     return min(max(map(cell_len, [*lines, *header.split()])), _MOST_WIDTH)
 
 
@@ -86,6 +106,8 @@ def _two_lines(cell: str) -> str:
 
 #: Longer cells are folded.
 _MOST_WIDTH = 40
+#: In a narrower column remarks would make rows of many lines.
+_LEAST_REMARKS = 20
 
 
 def to_csv(grid: Grid) -> str:
