@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n 2 --dist loadfile
 INSTALL := $(PYTHON) .ci/make_environment.py $(VENV)
 
-.PHONY: help quickstart test horovod studies sample pictures lint examples clean
+.PHONY: help quickstart test bench horovod studies sample pictures lint examples clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,6 +50,10 @@ sample: $(VENV)/.installed-dev  ## measure results/sample anew (about 15 minutes
 
 pictures: $(VENV)/.installed-dev  ## draw docs/images anew from results/sample
 	$(BIN)/python docs/pictures.py
+
+bench: $(VENV)/.installed-dev  ## benchmarks against peers and limits, about 25 minutes on an idle machine; ONLY=plan,collect QUICK=1
+	tests/sites/install-debian-packages
+	$(BIN)/python benchmarks/run.py $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
 
 lint: $(VENV)/.installed-dev  ## style and types only
 	$(BIN)/ruff check .

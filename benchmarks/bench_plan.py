@@ -1,57 +1,284 @@
-"""How long planning takes: a sweep of 10,000 points with an exclude, conditional and derived values.
+"""Points to job scripts: `harness render` against `jube run` and `reframe --dry-run`, the same matrix on all sides.
 
-    python benchmarks/bench_plan.py [points]
+    python benchmarks/bench_plan.py [--quick] [--points 10000] [--rounds 3]
 
-The aim is about a second for 10,000 points, file read to tasks in order. Importing is shown apart.
+What each side does for the product of four axes:
+
+harness   `harness render --mode array`: expands, gives each point an id and a placement, writes campaign.json, a
+          directory with point.json for each point, and one script for each array of a thousand points.
+          `--mode single` writes a script for each point instead.
+JUBE      `jube run` of a step without commands: expands, makes a directory for each point and substitutes the axes into
+          the script there; nothing is submitted.
+ReFrame   `reframe --dry-run`: expands, makes a stage directory for each point and generates its script there.
+
+The harness is charged with all of its time, start included, divided by the points. The peers are charged with what the
+points beyond the first twenty add, at a hundred points: either would take an hour for ten thousand, and JUBE's cost per
+point grows with their number. Rounds alternate.
 """
 
 from __future__ import annotations
 
-import sys
-import time
+import argparse
+import shutil
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from statistics import median
+
+from commands import HARNESS, Taken, run
+from common import Row, arguments, finish, paired_ratio
+from peers import Peer, jube, reframe
+
+AXES = {"cpu_cores": (1, 2, 4, 8, 16), "prefetch": (1, 8), "batch_size": (32, 64)}
+#: points of these axes; a fourth makes a multiple of them
+BLOCK = 20
+PEAK_AIM_MB = 300
+RATIO_AIM = 50
 
 SWEEP = """\
 name: bench
 base: {{workload: replay, workers: 2}}
 matrix:
-  cpu_cores: [1, 2, 4, 8, 16]
-  prefetch: [0, 1, 2, 4, 8]
-  batch_size: [8, 16, 32, 64]
+{axes}
   seed: [{seeds}]
+walltime: "00:10:00"
+"""
+#: more of what a sweep can say; the plain product is what the peers get
+RICH = """\
 exclude:
   - where: "cpu_cores == 16 and prefetch > 8"
 when:
-  - where: {{batch_size: 64}}
-    set: {{steps_timed: 50}}
+  - where: {batch_size: 64}
+    set: {steps_timed: 50}
 derive:
   parallel_threads: "max(1, cpu_cores // 2)"
-repeats: 3
 """
 CLUSTER = """\
 name: bench
-scheduler: local
+scheduler: slurm
 node: {sockets: 2, cores_per_socket: 8, memory: 64gb}
+queue: workq
+queues: {workq: {max_walltime: "24:00:00"}}
 storage: {hpctmp: {path: /data}}
+python: /usr/bin/python3
 """
+SCRIPT = """\
+#!/bin/bash
+#SBATCH --job-name=bench
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=#CORES#
+#SBATCH --time=00:10:00
+#SBATCH --output=job.out
+srun python train.py --prefetch #PREFETCH# --batch-size #BATCH# --seed #SEED#
+"""
+JUBE = """\
+name: bench
+outpath: bench_run
+parameterset:
+  - name: axes
+    parameter:
+{axes}
+      - {{name: seed, type: int, _: "{seeds}"}}
+fileset:
+  - name: files
+    copy: [job.sh.in]
+substituteset:
+  - name: values
+    iofile:
+      - {{in: job.sh.in, out: job.sh}}
+    sub:
+      - {{source: "#CORES#", dest: $cpu_cores}}
+      - {{source: "#PREFETCH#", dest: $prefetch}}
+      - {{source: "#BATCH#", dest: $batch_size}}
+      - {{source: "#SEED#", dest: $seed}}
+step:
+  - name: make
+    use: [axes, files, values]
+"""
+REFRAME = """\
+import reframe as rfm
+import reframe.utility.sanity as sn
+
+
+@rfm.simple_test
+class Bench(rfm.RunOnlyRegressionTest):
+    valid_systems = ["*"]
+    valid_prog_environs = ["*"]
+    executable = "python"
+    time_limit = "10m"
+{axes}
+    seed = parameter([{seeds}])
+
+    @run_after("init")
+    def ask(self):
+        self.num_cpus_per_task = self.cpu_cores
+        self.executable_opts = ["train.py", f"--prefetch {{self.prefetch}}", f"--batch-size {{self.batch_size}}"]
+
+    @sanity_function
+    def passed(self):
+        return sn.assert_true(True)
+"""
+REFRAME_SITE = """\
+site_configuration = {
+    "systems": [
+        {
+            "name": "bench",
+            "hostnames": [".*"],
+            "partitions": [
+                {"name": "workq", "scheduler": "squeue", "launcher": "srun", "environs": ["plain"], "max_jobs": 8}
+            ],
+        }
+    ],
+    "environments": [{"name": "plain"}],
+}
+"""
+
+Measure = Callable[[int], Taken]
+
+
+def seeds(points: int) -> str:
+    """Values of the fourth axis for so many points, a multiple of :data:`BLOCK`."""
+    return ", ".join(map(str, range(points // BLOCK)))
+
+
+class Work:
+    """A directory in which each command starts afresh."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        (root / "cluster.yml").write_text(CLUSTER)
+        (root / "job.sh.in").write_text(SCRIPT)
+        (root / "site.py").write_text(REFRAME_SITE)
+
+    def harness(self, *words: str, points: int, rich: bool = False) -> Taken:
+        axes = "\n".join(f"  {name}: {list(values)}" for name, values in AXES.items())
+        sweep = SWEEP.format(axes=axes, seeds=seeds(points)) + (RICH if rich else "")
+        (self.root / "sweep.yml").write_text(sweep)
+        output = self._fresh("out")
+        place = ["-o", str(output)] if words[0] == "render" else []
+        return run([HARNESS, *words, "sweep.yml", "--cluster", "cluster.yml", *place], self.root)
+
+    def jube(self, peer: Peer, points: int) -> Taken:
+        axes = "\n".join(
+            f'      - {{name: {name}, type: int, _: "{", ".join(map(str, values))}"}}' for name, values in AXES.items()
+        )
+        (self.root / "bench.yml").write_text(JUBE.format(axes=axes, seeds=seeds(points)))
+        output = self._fresh("bench_run")
+        taken = run([str(peer.command), "run", "--hide-animation", "bench.yml"], self.root)
+        self._expect(len(list(output.glob("*/*_make/work/job.sh"))), points)
+        return taken
+
+    def reframe(self, peer: Peer, points: int) -> Taken:
+        axes = "\n".join(f"    {name} = parameter({list(values)})" for name, values in AXES.items())
+        (self.root / "check.py").write_text(REFRAME.format(axes=axes, seeds=seeds(points)))
+        output = self._fresh("reframe")
+        words = ["--dry-run", "-C", "site.py", "-c", "check.py", "--prefix", str(output)]
+        taken = run([str(peer.command), *words], self.root)
+        self._expect(len(list(output.rglob("rfm_job.sh"))), points)
+        return taken
+
+    def _fresh(self, name: str) -> Path:
+        shutil.rmtree(self.root / name, ignore_errors=True)
+        return self.root / name
+
+    @staticmethod
+    def _expect(found: int, points: int) -> None:
+        if found != points:
+            raise RuntimeError(f"{found} scripts for {points} points: the peer did not do what is compared")
+
+
+def added_ms(measure: Measure, few: int, many: int) -> float:
+    """Milliseconds that each point beyond the first ``few`` adds."""
+    return 1e3 * (measure(many).elapsed_s - measure(few).elapsed_s) / (many - few)
+
+
+def compare(work: Work, options: argparse.Namespace) -> list[Row]:
+    """Ours at --points against the peers' at fewer, in alternating rounds."""
+    points, few, many = options.points, BLOCK, options.peer_points
+    ways: dict[str, Callable[[], float]] = {
+        "array": lambda: 1e3 * work.harness("render", "--mode", "array", points=points).elapsed_s / points,
+        "single": lambda: 1e3 * work.harness("render", "--mode", "single", points=points).elapsed_s / points,
+    }
+    found = {peer.name: peer for peer in (jube(), reframe()) if peer.command}
+    for name, measure in (("JUBE", work.jube), ("ReFrame", work.reframe)):
+        if name in found:
+            ways[name] = lambda m=measure, p=found[name]: added_ms(lambda n: m(p, n), few, many)  # type: ignore[misc]
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(options.rounds):
+        for name, way in ways.items():
+            taken[name].append(way())
+    rows = []
+    for mode, what in (("array", "one script for each array"), ("single", "one script for each point")):
+        title = f"Render {points:,} points, {what}, per point"
+        for name, peer in found.items():
+            ratio = paired_ratio(taken[name], taken[mode])
+            note = f"{name} at {many} points"
+            rows.append(
+                Row(
+                    title,
+                    median(taken[mode]),
+                    "ms",
+                    peer.title,
+                    median(taken[name]),
+                    "theirs / ours",
+                    ratio,
+                    f"≥ {RATIO_AIM}",
+                    ratio.value >= RATIO_AIM,
+                    note,
+                )
+            )
+        if not found:
+            rows.append(Row(title, median(taken[mode]), "ms", note="no peer is installed"))
+    for peer in (jube(), reframe()):
+        if not peer.command:
+            rows.append(Row(f"{peer.name} is left out", 0.0, "", note=peer.lacking))
+    return rows
+
+
+def grow(work: Work, options: argparse.Namespace) -> list[Row]:
+    """Cost and memory from ten thousand to a hundred thousand points."""
+    few, many = options.points, 10 * options.points
+    plans = [work.harness("plan", points=few, rich=True) for _ in range(options.rounds)]
+    small = [work.harness("render", "--mode", "array", points=few) for _ in range(2)]
+    large = [work.harness("render", "--mode", "array", points=many) for _ in range(2)]
+    per_point = paired_ratio([taken.elapsed_s / many for taken in large], [taken.elapsed_s / few for taken in small])
+    peak_mb = max(taken.peak_mb for taken in large)
+    plan_ms = 1e3 * median(taken.elapsed_s for taken in plans) / few
+    return [
+        Row(f"Plan {few:,} points with exclude, when and derive, nothing written, per point", plan_ms, "ms"),
+        Row(
+            f"Render {many:,} points, arrays, per point",
+            1e3 * median(taken.elapsed_s for taken in large) / many,
+            "ms",
+            f"{few:,} points",
+            1e3 * median(taken.elapsed_s for taken in small) / few,
+            "more points / fewer",
+            per_point,
+            "≤ 1.2: linear",
+            per_point.value <= 1.2,
+        ),
+        Row(
+            f"Peak memory at {many:,} points",
+            peak_mb,
+            "MB",
+            aim=f"< {PEAK_AIM_MB}" if many >= 100_000 else "",
+            met=peak_mb < PEAK_AIM_MB if many >= 100_000 else None,
+        ),
+    ]
 
 
 def main() -> None:
-    points = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    begin = time.perf_counter()
-    from harness.config.cluster_file import parse_cluster
-    from harness.config.sweep_file import parse_sweep
-    from harness.plan.plan import plan
-
-    imported = time.perf_counter()
-    sweep = parse_sweep(SWEEP.format(seeds=", ".join(str(n) for n in range(points // 100))))
-    campaign = plan(sweep, parse_cluster(CLUSTER, Path("/")), now_unix_s=0.0)
-    planned = time.perf_counter()
-    text = campaign.model_dump_json()
-    written = time.perf_counter()
-    print(f"import                {imported - begin:6.2f} s")
-    print(f"plan {len(campaign.points):6d} points    {planned - imported:6.2f} s, {len(campaign.tasks)} tasks")
-    print(f"campaign as JSON      {written - planned:6.2f} s, {len(text) / 1e6:.1f} MB")
+    parser = arguments(__doc__)
+    parser.add_argument("--points", type=int, default=10_000, help="for the harness, a multiple of 20; then ten times")
+    parser.add_argument("--peer-points", type=int, default=100, help="for the peers, a multiple of 20")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    if options.quick:
+        options.points, options.peer_points, options.rounds = 500, 40, 1
+    with tempfile.TemporaryDirectory(prefix="bench-plan-") as directory:
+        work = Work(Path(directory))
+        finish([*compare(work, options), *grow(work, options)], options)
 
 
 if __name__ == "__main__":

@@ -47,28 +47,26 @@ def reframe() -> Peer:
     """ReFrame, if installed."""
     found = ENVIRONMENT / "bin" / "reframe"
     if not found.exists():
-        return Peer(
-            "ReFrame", None, lacking=f"not in {ENVIRONMENT.name}; `make bench` installs it from PyPI"
-        )
+        return Peer("ReFrame", None, lacking=f"not in {ENVIRONMENT.name}; `make bench` installs it from PyPI")
     return Peer("ReFrame", str(found), _word(_said([str(found), "--version"])))
 
 
 def install() -> None:
-    """Install what is missing; what cannot be had is said, and its comparisons are left out."""
-    if jube().command is None:
-        if os.geteuid() == 0 and shutil.which("apt-get"):
-            environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-            argv = ["apt-get", "install", "-y", "-q", "--no-install-recommends", "jube"]
-            if not _works(argv, environment):
-                _works(["apt-get", "update", "-q"], environment)
-                _works(argv, environment)
-        _tell(jube())
+    """Install what is missing, strace too; what cannot be had is said, and its comparisons are left out."""
+    packages = [name for name in ("jube", "strace") if shutil.which(name) is None]
+    if packages and os.geteuid() == 0 and shutil.which("apt-get"):
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        argv = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages]
+        if not _works(argv, environment):
+            _works(["apt-get", "update", "-q"], environment)
+            _works(argv, environment)
+    _tell(jube())
     if reframe().command is None:
         if not (ENVIRONMENT / "bin" / "pip").exists():
             _works([sys.executable, "-m", "venv", str(ENVIRONMENT)])
         pip = [str(ENVIRONMENT / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         _works([*pip, f"reframe-hpc=={REFRAME_VERSION}"])
-        _tell(reframe())
+    _tell(reframe())
 
 
 def _tell(peer: Peer) -> None:
@@ -98,5 +96,3 @@ def _word(text: str) -> str:
 
 if __name__ == "__main__":
     install()
-    for peer in (jube(), reframe()):
-        _tell(peer)
