@@ -97,7 +97,7 @@ def _sides(
 
 def _compare(sides: list[Side], metric: str, named: dict[str, str], form: str, as_json: bool) -> None:
     from harness.analysis import compare as comparing
-    from harness.report.compare_grid import comparison_grid
+    from harness.report.compare_grid import comparison_grids, wide_grid
 
     better = comparing.direction(metric)
     found = [comparing.compare(sides[0], other, better) for other in sides[1:]]
@@ -105,7 +105,9 @@ def _compare(sides: list[Side], metric: str, named: dict[str, str], form: str, a
         click.echo(json.dumps([_record(one, metric, named) for one in found], ensure_ascii=False, indent=1))
         return
     for one in found:
-        _show(comparison_grid(one, metric, named), form)
+        grids = comparison_grids(one, metric, named) if form == "terminal" else [wide_grid(one, metric, named)]
+        for grid in grids:
+            _show(grid, form)
 
 
 def _reference(path: Path) -> Any:

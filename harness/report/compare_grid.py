@@ -12,7 +12,13 @@ from harness.report.grid import Grid
 from harness.report.numbers import DASH, number, with_interval
 
 #: Columns of normalised rates: key, header.
-_NORMALISED = (("per_core", "per core"), ("per_gpu", "per GPU"), ("per_watt", "per watt"))
+_NORMALISED = (
+    ("per_core", "per core"),
+    ("per_gpu", "per GPU"),
+    ("per_watt", "per watt"),
+    ("of_ceiling", "of ceiling"),
+)
+_CEILING = "images/s for each. of ceiling: share of the best rate of this model on as many ranks in the same campaign."
 #: Conditions with more text than this are shown shortened.
 _MOST_TEXT = 60
 
@@ -24,40 +30,73 @@ def labels(side: Side, varied: Sequence[str]) -> dict[str, str]:
     return {point: point_label(result, names) or point for point, result in side.results.items()}
 
 
-def comparison_grid(found: Comparison, metric: str, named: dict[str, str]) -> Grid:
-    """A row for each point on both sides; ratios above 1 mean that the second is better."""
+def comparison_grids(found: Comparison, metric: str, named: dict[str, str]) -> list[Grid]:
+    """For the terminal: the ratios, and below them what each core, GPU, watt and ceiling give."""
     first, second = found.first, found.second
-    normalised = [(key, header) for key, header in _NORMALISED if metric == "images_per_s" and _any(found, key)]
-    names = [f"{s.name} on {s.cluster}" if first.cluster != second.cluster else s.name for s in (first, second)]
-    headers = ["point", *names, "ratio", "verdict"]
-    for _, header in normalised:
-        headers += [f"{header}, first", "second"]
-    headers += ["of ceiling, first", "second"]
-    rows = [_row(pair, found, named, [key for key, _ in normalised]) for pair in found.pairs]
+    rows = tuple((named[pair.point_id], *_ratio_cells(pair)) for pair in found.pairs)
+    legend = f"A: {_on_cluster(first, second)}. B: {_on_cluster(second, first)}. Ratio: B against A, above 1 is better."
+    headers = ("point", "A", "B", "ratio", "verdict")
+    title = f"{metric}: {second.name} against {first.name}"
+    grids = [Grid(title, headers, (False, True, True, True, False), rows, (legend, *_notes(found)))]
+    if kinds := _normalised_kinds(found, metric):
+        wide = ("point", *(f"{header}, {side}" for _, header in kinds for side in "AB"))
+        rows = tuple((named[pair.point_id], *_normalised_cells(pair, found, kinds)) for pair in found.pairs)
+        grids.append(Grid(f"{metric}, normalised", wide, (False, *(True for _ in wide[1:])), rows, (_CEILING,)))
+    return grids
+
+
+def wide_grid(found: Comparison, metric: str, named: dict[str, str]) -> Grid:
+    """For files: all of it in one table."""
+    first, second = found.first, found.second
+    kinds = _normalised_kinds(found, metric)
+    twice = tuple(name for _, header in kinds for name in (f"{header}, first", f"{header}, second"))
+    headers = ("point", _on_cluster(first, second), _on_cluster(second, first), "ratio", "verdict", *twice)
+    rows = tuple(
+        (named[pair.point_id], *_ratio_cells(pair), *_normalised_cells(pair, found, kinds)) for pair in found.pairs
+    )
     numeric = (False, True, True, True, False, *(True for _ in headers[5:]))
-    return Grid(f"{metric}: {second.name} against {first.name}", tuple(headers), numeric, tuple(rows), _notes(found))
+    notes = (*_notes(found), *((_CEILING,) if kinds else ()))
+    return Grid(f"{metric}: {second.name} against {first.name}", headers, numeric, rows, notes)
 
 
-def _any(found: Comparison, key: str) -> bool:
+def _on_cluster(side: Side, other: Side) -> str:
+    return side.name if side.cluster == other.cluster else f"{side.name} on {side.cluster}"
+
+
+def _normalised_kinds(found: Comparison, metric: str) -> list[tuple[str, str]]:
+    """The normalised columns that have numbers: key, header."""
+    if metric != "images_per_s":
+        return []
     sides = (found.first, found.second)
-    return any(math.isfinite(values[key]) for side in sides for values in side.normalised.values())
+    return [
+        (key, header)
+        for key, header in _NORMALISED
+        if any(math.isfinite(values[key]) for side in sides for values in side.normalised.values())
+    ]
 
 
-def _row(pair: Pair, found: Comparison, named: dict[str, str], keys: Sequence[str]) -> tuple[str, ...]:
+def _ratio_cells(pair: Pair) -> tuple[str, ...]:
+    return with_interval(pair.first), with_interval(pair.second), with_interval(pair.ratio), pair.verdict
+
+
+def _normalised_cells(pair: Pair, found: Comparison, kinds: Sequence[tuple[str, str]]) -> list[str]:
     a, b = found.first.normalised[pair.point_id], found.second.normalised[pair.point_id]
-    cells = [named[pair.point_id], with_interval(pair.first), with_interval(pair.second), with_interval(pair.ratio)]
-    cells.append(pair.verdict)
-    for key in keys:
-        cells += [number(a[key], 3), number(b[key], 3)]
-    return (*cells, *(f"{v['of_ceiling']:.0%}" if math.isfinite(v["of_ceiling"]) else DASH for v in (a, b)))
+    return [_normalised_cell(key, values[key]) for key, _ in kinds for values in (a, b)]
+
+
+def _normalised_cell(key: str, value: float) -> str:
+    if key != "of_ceiling":
+        return number(value, 3)
+    return f"{value:.0%}" if math.isfinite(value) else DASH
 
 
 def _notes(found: Comparison) -> tuple[str, ...]:
     notes = []
     trusted = [pair for pair in found.pairs if pair.trusted]
     if found.overall.known:
-        mean = f"Geometric mean of {len(trusted)} points: {with_interval(found.overall)}"
-        notes.append(f"{mean}; {found.second.name} is better above 1.")
+        word = "better" if found.overall.value > 1 else "worse"
+        told = f"{found.second.name} is {word}" if found.overall.differs_from(1.0) else "no difference is resolvable"
+        notes.append(f"Geometric mean of {len(trusted)} points: {with_interval(found.overall)}: {told}.")
     elif trusted:
         notes.append("One point alone can be relied on: no mean.")
     for name, side, points in _alone(found):
@@ -65,7 +104,7 @@ def _notes(found: Comparison) -> tuple[str, ...]:
     notes += [
         f"Differs: {name}: {_short(a)} | {_short(b)}" for name, (a, b) in found.differing.items() if name != "cluster"
     ]
-    notes.append("In brackets: 95 % interval. of ceiling: share of the best rate of this model and these ranks there.")
+    notes.append("In brackets: 95 % interval; not resolvable: it holds 1. See `harness check` for what not to rely on.")
     return tuple(notes)
 
 

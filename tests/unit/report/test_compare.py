@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,27 @@ def test_the_table_names_what_differs(tmp_path: Path) -> None:
     assert "Geometric mean of 2 points: 2" in text
     assert "Differs: python_version: 3.11.2 | 3.12" in text
     assert "per core, first" in text and "per GPU" not in text
+
+
+def test_a_terminal_of_80_columns_shows_every_column(tmp_path: Path) -> None:
+    campaign(tmp_path, "a-campaign-with-a-name-of-some-length", {1: 0.2, 2: 0.1})
+    campaign(tmp_path, "another-campaign-with-a-longer-name", {1: 0.1, 2: 0.05})
+    result = call(tmp_path, "a-campaign-with-a-name-of-some-length", "another-campaign-with-a-longer-name")
+    assert result.output.count("better") >= 3
+    assert "A: a-campaign-with-a-name-of-some-length. B: another-campaign-with-a-longer-name." in result.output
+    assert "per core, B" in result.output and "of ceiling, B" in result.output
+    assert "another-campaign-with-a-longer-name is better." in result.output
+
+
+def test_the_sample_measured_twice_shows_no_difference(tmp_path: Path) -> None:
+    sample = Path(__file__).resolve().parents[3] / "results" / "sample"
+    for name in ("cores_workers", "cores_workers-again"):
+        shutil.copytree(sample / name, tmp_path / name, ignore=shutil.ignore_patterns("runs.*", "steps.*", "plots"))
+    (found,) = records(tmp_path, "cores_workers", "cores_workers-again")
+    assert len(found["points"]) == 4 and len(found["only_first"]) == 4
+    assert {point["verdict"] for point in found["points"]} == {"not resolvable", "do not rely on it"}
+    assert all(point["ratio"]["low"] < 1 < point["ratio"]["high"] for point in found["points"])
+    assert found["geometric_mean"]["low"] < 1 < found["geometric_mean"]["high"]
 
 
 def test_nothing_in_common_is_said(tmp_path: Path) -> None:
