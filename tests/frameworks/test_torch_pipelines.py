@@ -21,6 +21,7 @@ from harness.datasets.convert.run import Settings, convert
 from harness.datasets.stored import open_stored
 from harness.errors import UserError
 from harness.pipelines.assembly import Part
+from harness.pipelines.torch_fast import resize
 from harness.pipelines.torch_webdataset import TarSupply
 
 pytestmark = [pytest.mark.framework, pytest.mark.timeout(120)]
@@ -361,6 +362,20 @@ def test_findings_of_xrays_are_flags(opened, tmp_path):
         assert (tuple(labels.shape), str(labels.dtype)) == ((BATCH, 14), "torch.float32")
         for image, flags in zip(images, labels, strict=True):
             assert int(flags.sum()) == (2 if int(image.float().mean()) == 200 else 0)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("cut", [False, True])
+def test_torch_fast_resizes_as_pillow_does_and_leaves_channels_last(channels, cut):
+    """A batch takes rows of bytes as they are; channels first would be turned round pixel by pixel."""
+    pixels = np.random.default_rng(2).integers(0, 256, (90, 120, channels), np.uint8)
+    if cut:
+        pixels = pixels[5:75, 10:110]
+    found = resize(pixels, 40, 56)
+    picture = Image.fromarray(pixels if channels == 3 else pixels[..., 0])
+    expected = np.asarray(picture.resize((56, 40), Image.Resampling.BILINEAR)).reshape(40, 56, channels)
+    assert np.abs(found.astype(int) - expected).max() <= 1
+    assert found.flags.c_contiguous
 
 
 def wait_for(condition):
