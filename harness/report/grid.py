@@ -21,13 +21,14 @@ REMARKS = "remarks"
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of texts. ``numeric`` says which columns are aligned right."""
+    """A table of texts. ``numeric`` says which columns are aligned right; the first ``keys`` columns name a row."""
 
     title: str
     headers: tuple[str, ...]
     numeric: tuple[bool, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    keys: int = 1
 
 
 def text(cell: Any) -> str:
@@ -57,7 +58,7 @@ def points_grid(table: pd.DataFrame, campaign: Campaign) -> Grid:
         columns.append((REMARKS, False, remarked))
     rows = tuple(zip(*(cells for _, _, cells in columns), strict=True))
     headers, numeric = tuple(c[0] for c in columns), tuple(c[1] for c in columns)
-    return Grid(campaign.name, headers, numeric, rows, _notes(table, campaign, results))
+    return Grid(campaign.name, headers, numeric, rows, _notes(table, campaign, results), keys=len(axes))
 
 
 def _axis_column(name: str, results: Sequence[PointResult]) -> tuple[str, bool, list[str]]:

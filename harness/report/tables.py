@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -28,21 +29,44 @@ def render_terminal(table: pd.DataFrame, campaign: Campaign, console: Console) -
 def print_grid(grid: Grid, console: Console) -> None:
     """Print a grid; texts are taken literally, no markup in a name is interpreted.
 
-    Where the terminal is too narrow, intervals move to a second line and remarks below the table, before any word
-    is broken.
+    Where the terminal is too narrow, intervals move to a second line and remarks below the table; where that is not
+    enough, further columns follow in a table of their own. No word is broken and no column is lost.
     """
     if not grid.rows:
         console.print(Text(f"{grid.title}: nothing measured yet"))
     else:
-        widths = _fitting(grid, console.width)
-        if widths is None:
+        if _fitting(grid, console.width) is None:
             grid = _without_remarks(replace(grid, rows=tuple(tuple(map(_two_lines, row)) for row in grid.rows)))
-            widths = _fitting(grid, console.width)
         console.print(Text(grid.title, style="bold"), soft_wrap=True)
-        console.print(_rich_table(grid, widths or _least_widths(grid)))
+        for number, part in enumerate(_parts(grid, console.width)):
+            if number:
+                console.print()
+            # a table without room is left to the terminal to break: nothing of it is cut off
+            console.print(_rich_table(part, _fitting(part, console.width) or _least_widths(part)), crop=False)
     for note in grid.notes:
         console.print(Text(note, style="dim"), soft_wrap=True)
     console.print()
+
+
+def _parts(grid: Grid, room: int) -> list[Grid]:
+    """The grid itself where it fits; otherwise its columns in as many grids as it takes, each with the key columns."""
+    if _fitting(grid, room) is not None:
+        return [grid]
+    least = [width + 2 for width in _least_widths(grid)]
+    parts: list[list[int]] = [list(range(grid.keys))]
+    for place in range(grid.keys, len(least)):
+        parts[-1].append(place)
+        if sum(least[number] for number in parts[-1]) - 2 > room and len(parts[-1]) > grid.keys + 1:
+            parts[-1].pop()
+            parts.append([*range(grid.keys), place])
+    return [_chosen(grid, places) for places in parts]
+
+
+def _chosen(grid: Grid, places: Sequence[int]) -> Grid:
+    """These columns alone."""
+    rows = tuple(tuple(row[place] for place in places) for row in grid.rows)
+    headers, numeric = tuple(grid.headers[p] for p in places), tuple(grid.numeric[p] for p in places)
+    return replace(grid, headers=headers, numeric=numeric, rows=rows)
 
 
 def _rich_table(grid: Grid, widths: list[int]) -> Table:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from harness.analysis.points import plain, point_results, sort_key
 from harness.analysis.scaling import label, naming_axes
@@ -84,6 +85,7 @@ def _draw_trace(ax: Axes, trace: Trace) -> None:
     else:
         ax.set_ylim(0, 1.08 * float(np.max(trace.step_s)) * 1000 or None)
     ax.set_xlabel("step")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_ylabel("step time, ms")
     ax.set_title(style.wrapped(trace.title, 36), fontsize=9)
     if np.isfinite(trace.occupancy).any():

@@ -15,6 +15,7 @@ from harness.analysis.stats import Estimate
 from harness.model.axes import Axes
 from harness.model.campaign import Campaign
 from harness.report import grid, numbers, tables
+from harness.report.grid import Grid
 
 STEPS = [1.0] + [0.2] * 20
 
@@ -134,3 +135,17 @@ def test_numbers_show_the_digits_they_deserve(estimate: Estimate, text: str) -> 
 )
 def test_durations(seconds: float, text: str) -> None:
     assert numbers.duration(seconds) == text
+
+
+def test_columns_that_do_not_fit_follow_in_a_table_of_their_own() -> None:
+    headers = ("host", "cores", *(f"prefetch {n}" for n in range(8)))
+    rows = tuple((name, "2", *(f"{n}00 [10{n}, 19{n}] n=3" for n in range(1, 9))) for name in ("alpha", "beta"))
+    made = Grid("wide", headers, (False, *(True for _ in headers[1:])), rows, ("a note",), keys=2)
+    stream = io.StringIO()
+    tables.print_grid(made, Console(file=stream, width=60))
+    text = stream.getvalue()
+    assert all(f"prefetch {n}" in text or f"{n}\n" in text for n in range(8))
+    assert all(f"[10{n}, 19{n}]" in text for n in range(1, 9))
+    assert max(map(len, text.splitlines())) <= 60
+    assert text.count("alpha") == text.count("host") > 1
+    assert text.count("a note") == 1
