@@ -145,6 +145,8 @@ def _show_failure(outcome: Outcome, key: AttemptKey, status: AttemptStatus, cons
     word, colour = status.state.value.lower().replace("_", " "), COLOURS.get(status.state, "red")
     reason = escape(f"{label(outcome.campaign, key)}: {status.reason}")
     console.print(f"[{colour}]{word}[/]  {reason}", soft_wrap=True)
+    if status.state is JobState.CANCELLED:
+        return  # what mpirun says when it is told to stop explains nothing
     for line in last_lines(paths.stderr):
         console.print(f"    {line}", style="dim", markup=False, soft_wrap=True)
     console.print(f"    log: {paths.stderr}", style="dim", markup=False, soft_wrap=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from simulation_support import World, campaign
 
-from harness.cli.outcome import outcome_of
+from harness.cli.outcome import outcome_of, show
 from harness.cli.rate import rough_images_per_s
 from harness.files import json_line
 from harness.jobs.drive import Driver
@@ -17,6 +19,7 @@ from harness.jobs.submission import Batch
 from harness.jobs.view import Rarely, present
 from harness.layout import AttemptLayout
 from harness.model.job import JobState
+from harness.model.ledger import AttemptStatus
 
 
 def test_evidence_counts_before_anybody_has_recorded_it(tmp_path: Path) -> None:
@@ -47,6 +50,23 @@ def test_the_deciding_attempt_is_the_success_even_if_a_later_one_failed(tmp_path
     assert Counter(s.state.value for s in ledger.statuses.values()) == {"SUCCEEDED": 1, "FAILED": 1}
     outcome = outcome_of(world.plan, world.layout, world.plan.tasks, ledger.statuses)
     assert (outcome.counts, outcome.exit_code) == ({JobState.SUCCEEDED: 1}, 0)
+
+
+def test_a_cancelled_runs_log_explains_nothing_and_is_not_shown(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=2))
+    world.session(lambda driver: driver.submit_all(world.plan.tasks))
+    keys = sorted(present(world.plan, world.layout))
+    for key in keys:
+        world.layout.attempt(*key).stderr.write_text("PRTE has lost communication\n")
+    states = zip(keys, (JobState.CANCELLED, JobState.FAILED), strict=True)
+    statuses = {key: AttemptStatus(state=state, reason="why it ended") for key, state in states}
+    shown = StringIO()
+    show(outcome_of(world.plan, world.layout, world.plan.tasks, statuses), Console(file=shown, width=200))
+    lines = shown.getvalue().splitlines()
+    cancelled = next(number for number, line in enumerate(lines) if line.startswith("cancelled"))
+    assert "why it ended" in lines[cancelled]
+    assert shown.getvalue().count("PRTE has lost communication") == 1
+    assert not lines[cancelled + 1].startswith(" ")
 
 
 def steps(begin_s: list[float], end_s: list[float], consumed: list[int]) -> str:
