@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.analysis import incremental
 from harness.analysis.campaigns import Attempt, attempts, extra_canaries, load_campaign
 from harness.analysis.incremental import Look, Previous
-from harness.analysis.reading import pieces_of, read_pieces
+from harness.analysis.pieces import pieces_of, read_pieces
 from harness.analysis.rows_table import SCHEMA, csv_text, rows_table, to_frame
 from harness.analysis.steps_table import StepsWriter
 from harness.files import write_atomically
@@ -43,6 +46,8 @@ def collect_rows(layout: CampaignLayout, progress: Progress | None = None) -> pa
 
     Raises:
         UserError: where ``layout`` holds no campaign.
+
+    Where its directory cannot be written, as another user's, the table is made all the same, and not kept.
     """
     previous = Previous(layout)
     try:
@@ -67,19 +72,24 @@ def _collect(layout: CampaignLayout, previous: Previous, progress: Progress) -> 
     tried = attempts(layout)
     directories = incremental.directories(layout, tried)
     found = [_Found(a, now := incremental.look(a), previous.place(a, now)) for a in tried]
-    layout.collected.unlink(missing_ok=True)
+    keep = os.access(layout.root, os.W_OK)
+    if keep:
+        layout.collected.unlink(missing_ok=True)
     rows: list[pa.Table] = [SCHEMA.empty_table()]
     counts: list[int] = []
     described: list[bool] = []
-    with StepsWriter(layout.steps_parquet) as steps:
+    with StepsWriter(layout.steps_parquet) if keep else nullcontext() as steps:
         for part in _parts(campaign, found, previous):
             rows.append(part.rows)
             counts += part.counts
             described += part.described
             for table in part.steps:
-                steps.write(table)
+                if steps is not None:
+                    steps.write(table)
             progress(len(counts), len(found))
     table = mark_attempts(pa.concat_tables(rows), extra_canaries(layout, campaign))
+    if not keep:
+        return table
     write(table, layout)
     every = zip(found, counts, described, strict=True)
     incremental.remember(layout, inputs, directories, [(f.attempt, f.look, n, told) for f, n, told in every])
@@ -141,8 +151,14 @@ def mark_attempts(table: pa.Table, canaries: Collection[tuple[str, int]] = ()) -
         latest.append(attempt == newest[task])
         counts.append(attempt == done.get(task, newest[task]) and task not in canaries)
     for name, values in (("latest", latest), ("counts", counts)):
-        table = table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), pa.array(values, pa.bool_()))
+        table = table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), _truths(values))
     return table
+
+
+def _truths(values: list[bool]) -> pa.Array:
+    """As ``pa.array``, which would import pandas to ask whether it knows the list."""
+    bits = np.packbits(np.array(values, dtype=bool), bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
 
 
 def as_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

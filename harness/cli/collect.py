@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+from collections import Counter
 from pathlib import Path
 
 import click
 
 from harness.cli.campaign_choice import chosen, results_option
+from harness.errors import UserError
 
 EPILOG = """\b
 Examples:
@@ -74,15 +77,17 @@ def collect(
 
 def _collect_campaign(campaign: str, results: Path | None, as_json: bool) -> None:
     layout = chosen(campaign, results)
+    if not os.access(layout.root, os.W_OK):
+        raise UserError(f"{layout.root} cannot be written; `harness table` and `harness compare` only read it")
     from rich.console import Console
     from rich.progress import Progress
 
-    from harness.analysis.collect import collect as collect_campaign
+    from harness.analysis.collect import collect_rows
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("collecting", total=None)
-        table = collect_campaign(layout, lambda done, total: progress.update(task, completed=done, total=total))
-    states = {str(state): int(count) for state, count in table["state"].value_counts().items()}
+        table = collect_rows(layout, lambda done, total: progress.update(task, completed=done, total=total))
+    states = dict(Counter(table["state"].to_pylist()).most_common())
     if as_json:
         files = [str(path) for path in (layout.runs_csv, layout.runs_parquet, layout.steps_parquet)]
         click.echo(json.dumps({"attempts": len(table), "states": states, "files": files}, ensure_ascii=False))

@@ -219,3 +219,17 @@ def test_data_are_staged_when_there_is_room(disk: Disk, state: Path, tmp_path: P
     disk.resize("60m")
     harness(state, "data", "stage", str(source), str(target))
     assert "match" in harness(state, "data", "verify", str(target))
+
+
+@pytest.mark.mpi
+def test_results_that_can_only_be_read_are_read(disk: Disk, state: Path, tmp_path: Path) -> None:
+    sweep = Sweep(disk, state, tmp_path)
+    harness(state, *sweep.words)
+    subprocess.run(["mount", "-o", "remount,ro", str(disk.path)], check=True)
+    root = str(sweep.layout.root)
+    assert "cannot be written" in harness(state, "collect", root, code=2)
+    assert harness(state, "table", root, "--format", "csv").count("\n") == 4
+    harness(state, "report", root, "-o", str(tmp_path / "report.html"))
+    assert "3 succeeded" in harness(state, "status", root)
+    assert "Read-only file system; name a place" in harness(state, "plot", root, code=2)
+    assert "Read-only file system; name a place" in harness(state, *sweep.words, "--fresh", code=2)
