@@ -161,6 +161,34 @@ def test_too_few_points_and_nothing_varied_are_refused() -> None:
     assert isinstance(same, Refused) and same.code == "nothing_varied"
 
 
+def test_scatter_that_leaves_the_knee_open_is_refused() -> None:
+    found = recommend(
+        group_of(
+            [
+                Observation(Setting(workers=w, prefetch=p), rate, 0.2)
+                for w, p, rate in ((1, 1, 90.0), (8, 1, 400.0), (1, 8, 100.0), (8, 8, 420.0))
+            ]
+        ),
+        draws=60,
+    )
+    assert isinstance(found, Refused)
+    assert found.code == "undetermined" and "workers between" in found.reason and "repeat" in found.advice
+
+
+def test_workers_that_burden_the_cores_that_train_are_not_recommended() -> None:
+    # c cores train and load by turns in 6 / c + 2 ms; each worker for a core costs 4 % more, and saves nothing
+    def rate(cores: int, workers: int) -> float:
+        return 1000 / ((6 / cores + 2) * (1 + 0.04 * workers / cores))
+
+    grid = [(c, w) for c in (1, 2, 4) for w in (0, 1, 2, 4)]
+    group = group_of([Observation(Setting(float(c), w), rate(c, w), 0.01) for c, w in grid], computes_on_cores=True)
+    answer = recommend(group, {"cpu_cores": 4}, draws=40)
+    assert isinstance(answer, Answer)
+    assert (answer.setting.cores, answer.setting.workers) == (4, 0)
+    assert answer.model.best.form.burden and answer.model.held_out_median < 0.01
+    assert answer.rate.value == pytest.approx(1000 / 3.5, rel=0.01)
+
+
 def test_rates_without_any_pattern_are_refused() -> None:
     rates = [100, 900, 50, 700, 30, 1100, 20, 400]
     found = recommend(

@@ -131,6 +131,30 @@ def test_binding_not_achieved_is_named_as_the_reason(tmp_path: Path) -> None:
     assert len(answer["left_out"]) == 4
 
 
+@pytest.mark.parametrize(
+    ("run", "code", "told"),
+    [
+        ({"exit_code": 1, "cause": "exit"}, "failed", "no run succeeded (4 of 4"),
+        ({"events": [{"event": "finding", "t_s": 0.0, "code": "ranks_diverged"}]}, "doubtful", "different parameters"),
+    ],
+)
+def test_failed_and_doubtful_runs_are_no_ground_for_advice(
+    tmp_path: Path, run: dict[str, object], code: str, told: str
+) -> None:
+    campaign = FakeCampaign(tmp_path, "bad", varied=("cpu_cores",), repeats=1)
+    for cores in (1, 2, 4, 8):
+        axes = Axes(workload="lenet_mnist", framework="torch", cpu_cores=cores, gpus_per_rank=1)
+        campaign.add(axes, FakeRun([durations(100.0 * cores, cores)], **run))  # type: ignore[arg-type]
+    campaign.save()
+    campaign.layout.cluster.write_text(load_cluster("generic-pbspro", ROOT).model_dump_json())
+    status, text = invoke("recommend", "bad", "--results", str(tmp_path), "--json")
+    (answer,) = json.loads(text)
+    assert status == 1 and answer["refused"]["code"] == code
+    assert answer["refused"]["advice"] and len(answer["left_out"]) == 4
+    shown = " ".join(invoke("recommend", "bad", "--results", str(tmp_path))[1].split())
+    assert told.split(" (")[0] in shown and "harness check" in shown
+
+
 def test_a_queue_that_cannot_take_it_says_so(tmp_path: Path) -> None:
     campaign = make(tmp_path)
     cluster = json.loads(campaign.layout.cluster.read_text())
