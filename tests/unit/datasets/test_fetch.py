@@ -252,3 +252,49 @@ def test_a_set_that_needs_an_account_says_how_to_get_it(tmp_path):
         result = CliRunner().invoke(data, arguments, standalone_mode=False)
         assert isinstance(result.exception, UserError)
         assert message in str(result.exception)
+
+
+def published_by(server: BadServer, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """The downloads of a set as its authors give them (name → content), their checksums taken for the published."""
+    if form == "caltech256":
+        images = {f"256_ObjectCategories/{n:03}.class/{n:03}_0001.jpg": bytes([n]) * 999 for n in range(1, 4)}
+        return {"256_ObjectCategories.tar": tar_of(images)}
+    made = tmp_path / "made"
+    make(made, request_of(f"synthetic:{form}"))
+    files = {str(p.relative_to(made)): p.read_bytes() for p in made.rglob("*") if p.is_file() and p.name != MANIFEST}
+    for name, content in files.items():
+        monkeypatch.setitem(published.MD5, Path(name).name, hashlib.md5(content).hexdigest())
+    return {"cifar-10-python.tar.gz": tar_of(files)} if form == "cifar10" else files
+
+
+@pytest.mark.parametrize("form", ["mnist", "cifar10", "caltech256"])
+def test_each_set_comes_whole_through_broken_transfers(form, server, tmp_path, monkeypatch):
+    """A mirror that lies, one that breaks off twice, an interruption in the middle; then the command does it."""
+    lines = [f"{form}:", "  files:"]
+    for name, content in published_by(server, form, tmp_path, monkeypatch).items():
+        server.files[f"liar/{name}"] = server.files[f"good/{name}"] = content
+        server.faults[f"liar/{name}"], server.faults[f"good/{name}"] = ["wrong"] * 9, ["cut", "503"]
+        md5, unpack = hashlib.md5(content).hexdigest(), str(form != "mnist").lower()
+        urls = f"[{server.url('liar/' + name)}, {server.url('good/' + name)}]"
+        lines.append(f"    - {{name: {name}, md5: '{md5}', length: {len(content)}, unpack: {unpack}, urls: {urls}}}")
+    mirrors, target = tmp_path / "mirrors.yml", tmp_path / "a b"
+    mirrors.write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr("harness.datasets.download.time.sleep", lambda _seconds: None)
+    words = ["fetch", form, "--mirrors", str(mirrors), "--to", str(target)]
+    with monkeypatch.context() as broken:  # Ctrl-C at the second block of bytes
+        broken.setattr("harness.datasets.download._copy", interrupted)
+        result = CliRunner().invoke(data, words)
+        assert result.exit_code != 0 and not (target / MANIFEST).exists()
+        assert [p.name for p in target.glob(".*.part")]
+    result = CliRunner().invoke(data, words, catch_exceptions=False)
+    assert f"{form}: fetched in" in result.output
+    assert not list(target.glob(".*.part"))
+    assert "match" in CliRunner().invoke(data, ["verify", str(target)], catch_exceptions=False).output
+    asked = len(server.requests)
+    assert "already there" in CliRunner().invoke(data, words, catch_exceptions=False).output
+    assert len(server.requests) == asked
+
+
+def interrupted(answer, stream, *_):
+    stream.write(answer.read(100))
+    raise KeyboardInterrupt
