@@ -212,7 +212,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, help="pairs of blocks of each case")
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    pairs = options.pairs or (4 if options.quick else 70)
+    pairs = options.pairs or (4 if options.quick else 60)
     if options.case:
         with tempfile.TemporaryDirectory() as directory:
             print(json.dumps(measured(CASES[options.case], pairs, Path(directory))))
