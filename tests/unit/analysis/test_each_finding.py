@@ -32,7 +32,8 @@ def found_in(root: Path, run: FakeRun, edits: Mapping[str, Mapping[str, Any]] | 
     """Codes of one run; ``edits``: fields of its events to change, by kind."""
     campaign = FakeCampaign(root)
     layout = campaign.add(axes_of(**axes), run)
-    edited(layout, edits or {})
+    if edits:
+        edited(layout, edits)
     campaign.save()
     return {finding.code for finding in findings.parse(collect(campaign.layout)["findings"].iloc[0])}
 
@@ -135,6 +136,40 @@ def test_steps_too_alike_for_their_number(tmp_path: Path, phi: float, is_found: 
         level = phi * level + (1 - phi**2) ** 0.5 * generator.normal()
         steps.append(0.2 * (1 + 0.02 * level))
     assert ("few_independent_steps" in found_in(tmp_path, FakeRun([[1.0, *steps]]), steps_timed=30)) is is_found
+
+
+def noisy(count: int = 60) -> list[float]:
+    return [1.0, *(0.2 * (1 + 0.03 * np.random.default_rng(1).normal(size=count)))]
+
+
+def test_a_run_without_faults_has_no_findings(tmp_path: Path) -> None:
+    """Everything on record, two ranks alike, a steady buffer, data read once, little waiting."""
+    data = {"event": "data", "t_s": 0.0, "bytes": BYTES}
+    cache = {"event": "cache", "t_s": 0.0, "wanted": "warm", "state": "warm"}
+    read = 61 * 32 * 10_000
+    cpu = [io("begin", 0.0, 0), io("end", 13.0, read) | {"cpu_s": 12.0}]
+    check = {"event": "check", "t_s": 13.0, "name": "ranks_identical", "ok": True, "value": "aa"}
+    run = FakeRun([noisy()] * 2, waits=[0.0] + [0.01] * 60, occupancy=[4] * 61, events=[data, cache, *cpu, check])
+    axes = {"cpu_cores": 2, "ranks_per_node": 2, "comm": "mpi4py", "cache": "warm", "steps_timed": 60}
+    assert found_in(tmp_path, run, **axes) == set()
+
+
+FAULTS: dict[str, FakeRun] = {
+    "buffer_drain": FakeRun([noisy()] * 2, occupancy=[*range(30, 0, -1), *[0] * 31]),
+    "not_steady": FakeRun([[1.0, *np.linspace(0.1, 0.4, 60)]] * 2),
+    "rank_imbalance": FakeRun([noisy(), [1.4 * d for d in noisy()]]),
+    "events_torn": FakeRun([noisy()] * 2, tail='{"event": "pha'),
+    "rank_missing": FakeRun([noisy(), None]),
+    "run_incomplete": FakeRun([noisy()] * 2, exit_code=1),
+    "pipeline_bound": FakeRun([noisy()] * 2, waits=[0.0] + [0.1] * 60),
+}
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_one_fault_brings_its_finding(tmp_path: Path, code: str) -> None:
+    axes = {"cpu_cores": 2, "ranks_per_node": 2, "steps_timed": 60}
+    assert code not in found_in(tmp_path / "without", FakeRun([noisy()] * 2), **axes)
+    assert code in found_in(tmp_path / "with", FAULTS[code], **axes)
 
 
 def results_of(root: Path, runs: Mapping[tuple[int, ...], FakeRun], names: tuple[str, ...]) -> list[PointResult]:
