@@ -56,7 +56,10 @@ def _word(name: str, value: Any) -> str:
         return value
     if value is None:
         return f"{axis} auto"
-    return f"{value} {axis if value != 1 else axis.removesuffix('s')}" if name in RESOURCES else f"{axis} {value:g}"
+    if name not in RESOURCES:
+        return f"{axis} {value:g}"
+    counted, per, what = axis.partition(" per ")  # 1 rank per node
+    return f"{value} {counted.removesuffix('s') if value == 1 else counted}{per}{what}"
 
 
 def naming_axes(results: Sequence[PointResult], varied: Sequence[str]) -> list[str]:

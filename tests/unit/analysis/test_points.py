@@ -132,6 +132,7 @@ def test_labels_read_as_words() -> None:
         "dcgan_mnist, torch, 4 workers"
     )
     assert scaling.label({"cpu_cores": 1}) == "1 cpu core"
+    assert scaling.label({"ranks_per_node": 1, "cpu_cores": 2}) == "1 rank per node, 2 cpu cores"
     assert scaling.label({"prefetch": None, "multiprocessing": False}) == "prefetch auto, no multiprocessing"
     assert scaling.label({"options.produce_s": 0.04}) == "produce s 0.04"
     assert scaling.label({}) == "all"
