@@ -81,3 +81,11 @@ def file_calls(argv: Sequence[str], cwd: Path | None = None) -> dict[str, int] |
         counts = {name: int(calls) for name, calls in re.findall(r"^(\w+) +(\d+)$", Path(table.name).read_text(), re.M)}
     counts.pop("total", None)
     return counts if done.returncode == 0 and counts else None
+
+
+def elapsed_s(argv: Sequence[str], cwd: Path | None = None) -> float:
+    """Seconds of a command that must succeed, with nothing between it and the clock."""
+    begin = time.perf_counter()
+    silent = subprocess.DEVNULL
+    subprocess.run(argv, cwd=cwd, stdin=silent, stdout=silent, stderr=silent, check=True)
+    return time.perf_counter() - begin
