@@ -24,6 +24,10 @@ from harness.model.ledger import AttemptKey
 Batching = Callable[[Sequence[Task]], list[Batch]]
 
 
+#: the functions by which attempts and groups come to the disk
+WRITERS = {"write_atomically", "write_new", "sync", "sync_directory", "sync_file_system"}
+
+
 def grouped(kind: Kind, size: int) -> Batching:
     """Groups of ``size`` tasks, the last perhaps smaller; one task alone is a single."""
 
@@ -267,7 +271,8 @@ def test_whenever_the_harness_is_killed_each_task_of_a_group_is_executed_once(
             killer = Killer(at, after)
             patch.setattr(files.Appender, "append", killer.around(files.Appender.append))
             for module in (attempts, submission):
-                patch.setattr(module, "write_atomically", killer.around(module.write_atomically))
+                for name in WRITERS & vars(module).keys():
+                    patch.setattr(module, name, killer.around(getattr(module, name)))
             for call in ("submit", "observe", "jobs"):
                 patch.setattr(world.scheduler, call, killer.around(getattr(world.scheduler, call)))
             try:

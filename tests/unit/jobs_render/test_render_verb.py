@@ -94,17 +94,19 @@ def test_nothing_is_written_when_a_script_cannot_be_rendered(files: tuple[Path, 
 
 def test_examples_need_neither_sweep_nor_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     shipped = package_root()
-    for folder in ("configs/clusters/generic-slurm.yml", "configs/sweeps/replay.yml", "jobscripts/body.sh.j2"):
-        (tmp_path / folder).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(shipped / folder, tmp_path / folder)
+    templates = [f"jobscripts/{name}.sh.j2" for name in ("body", "array", "pack")]
+    for file in ("configs/clusters/generic-slurm.yml", "configs/sweeps/replay.yml", *templates):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(shipped / file, tmp_path / file)
     stale = tmp_path / "jobscripts" / "examples" / "gone" / "replay.sh"
     stale.parent.mkdir(parents=True)
     stale.touch()
     monkeypatch.setattr(jobs_render, "checkout", lambda: tmp_path)
     done = CliRunner().invoke(render, ["--examples"])
-    written = tmp_path / "jobscripts" / "examples" / "generic-slurm" / "replay.sh"
-    assert (done.exit_code, done.stdout) == (0, f"{written}\n")
-    assert "#SBATCH --no-requeue\n" in written.read_text()
+    folder = tmp_path / "jobscripts" / "examples" / "generic-slurm"
+    written = [*(folder / "groups" / f"{name}.sh" for name in ("array", "attempt", "pack")), folder / "replay.sh"]
+    assert (done.exit_code, done.stdout) == (0, "".join(f"{path}\n" for path in written))
+    assert all("#SBATCH --no-requeue\n" in path.read_text() for path in written if path.name != "attempt.sh")
     assert not stale.exists()
 
 
