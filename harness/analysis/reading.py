@@ -1,89 +1,20 @@
-"""Attempts → rows and steps, in pieces that several processes may read at once."""
+"""Attempts → rows and steps: what every process that reads a piece of a campaign does."""
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
-import os
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
-
-import pyarrow as pa
 
 from harness.analysis import findings, row
 from harness.analysis.campaigns import Attempt, state_of
 from harness.analysis.evidence import RunEvidence, read_run
 from harness.analysis.findings import Finding
 from harness.analysis.measure import Measurement
+from harness.analysis.pieces import Piece, Planned
 from harness.analysis.rows_table import rows_table
 from harness.analysis.steps_table import table_of
 from harness.model.campaign import PlannedPoint
 from harness.model.job import JobState
-
-Planned = Mapping[str, PlannedPoint]
-
-#: Starting a process costs as much as reading some thousand attempts.
-PARALLEL_FROM = 1500
-MOST_WORKERS = 8
-#: A piece holds at most so many attempts, and about so many bytes of evidence.
-PIECE_ATTEMPTS = 128
-PIECE_BYTES = 1 << 23
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Attempts that follow each other: their rows, their steps, and how many steps each of them has.
-
-    ``described``: whether each has a usable ``point.json``; where not, its row holds what was planned.
-    """
-
-    rows: pa.Table
-    steps: pa.Table
-    counts: tuple[int, ...]
-    described: tuple[bool, ...]
-
-
-def pieces_of(chosen: Sequence[tuple[Attempt, int]]) -> Iterator[list[Attempt]]:
-    """Attempts, each with the bytes of its evidence, cut into pieces."""
-    piece: list[Attempt] = []
-    size = 0
-    for attempt, more in chosen:
-        if piece and (len(piece) == PIECE_ATTEMPTS or size + more > PIECE_BYTES):
-            yield piece
-            piece, size = [], 0
-        piece.append(attempt)
-        size += more
-    if piece:
-        yield piece
-
-
-def read_pieces(name: str, planned: Planned, pieces: Sequence[list[Attempt]]) -> Iterator[Piece]:
-    """Every piece read, in order; by several processes where there are many attempts and CPUs."""
-    workers = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-    if sum(map(len, pieces)) < PARALLEL_FROM or workers < 2:
-        for piece in pieces:
-            yield read_piece(name, piece, planned)
-        return
-    # spawn: this process may have threads, which a forked one would find stopped in the middle of anything
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=gc.disable) as pool:
-        ahead: deque[tuple[list[Attempt], Future[Piece]]] = deque()
-        for piece in pieces:
-            ahead.append((piece, pool.submit(read_piece, name, piece)))
-            # what waits to be taken is bounded, however many pieces there are
-            if len(ahead) > 3 * workers:
-                yield _taken(name, planned, *ahead.popleft())
-        while ahead:
-            yield _taken(name, planned, *ahead.popleft())
-
-
-def _taken(name: str, planned: Planned, attempts: list[Attempt], future: Future[Piece]) -> Piece:
-    piece = future.result()
-    # the plan is long, and few need it: it is not sent to other processes
-    return piece if all(piece.described) else read_piece(name, attempts, planned)
 
 
 def read_piece(name: str, attempts: Sequence[Attempt], planned: Planned | None = None) -> Piece:

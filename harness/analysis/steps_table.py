@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.analysis.evidence import RunEvidence
-from harness.analysis.measure import Measurement
-from harness.analysis.step_columns import Steps
 from harness.files import sync_directory
 from harness.model.columns import STEP_TABLE_COLUMNS
 from harness.model.event import STEP_COLUMNS
+
+if TYPE_CHECKING:
+    from harness.analysis.evidence import RunEvidence
+    from harness.analysis.measure import Measurement
+    from harness.analysis.step_columns import Steps
 
 Key = tuple[str, int, int]
 
@@ -25,7 +27,7 @@ SCHEMA = pa.schema([(column.name, _TYPES[column.kind]) for column in STEP_TABLE_
 _WRITTEN = pa.schema(
     [(f.name, pa.dictionary(pa.int32(), pa.string()) if pa.types.is_string(f.type) else f.type) for f in SCHEMA]
 )
-_PARTS = pa.array(["warmup", "transient", "steady"])
+_PARTS = ("warmup", "transient", "steady")
 _WHOLE = ("fresh", "consumed")
 #: Columns of few values, which dictionaries make small; those of times would only cost time.
 _REPETITIVE = ["point_id", "repeat", "attempt", "rank", "part", "exchange_s", *_WHOLE, "occupancy"]
@@ -82,7 +84,7 @@ def table_of(runs: Sequence[tuple[Key, RunEvidence, Measurement | None]]) -> pa.
         "attempt": _repeated([key[2] for key, *_ in pieces], counts),
         "rank": _repeated([rank for _, rank, *_ in pieces], counts),
         "step": _joined([steps.step for _, _, steps, _ in pieces], np.int64),
-        "part": pa.DictionaryArray.from_arrays(_part_codes(pieces), _PARTS),
+        "part": pa.DictionaryArray.from_arrays(_part_codes(pieces), pa.array(_PARTS)),
     }
     for name in STEP_COLUMNS:
         values = _joined([steps[name] for _, _, steps, _ in pieces], np.float64)

@@ -9,7 +9,7 @@ import pytest
 from evidence_support import FakeCampaign, FakeRun
 
 from harness.analysis import collect as collecting
-from harness.analysis import incremental, reading
+from harness.analysis import incremental, pieces, reading
 from harness.model.axes import Axes
 
 
@@ -105,8 +105,8 @@ def test_several_processes_give_the_same_tables(campaign: FakeCampaign, monkeypa
     alone = collecting.collect(campaign.layout)
     steps = pd.read_parquet(campaign.layout.steps_parquet)
     campaign.layout.collected.unlink()
-    monkeypatch.setattr(reading, "PARALLEL_FROM", 1)
-    monkeypatch.setattr(reading, "PIECE_ATTEMPTS", 2)
-    monkeypatch.setattr(reading.os, "sched_getaffinity", lambda _pid: {0, 1})
+    monkeypatch.setattr(pieces, "PARALLEL_FROM", 1)
+    monkeypatch.setattr(pieces, "PIECE_ATTEMPTS", 2)
+    monkeypatch.setattr(pieces.os, "sched_getaffinity", lambda _pid: {0, 1})
     pd.testing.assert_frame_equal(collecting.collect(campaign.layout), alone)
     pd.testing.assert_frame_equal(pd.read_parquet(campaign.layout.steps_parquet), steps)

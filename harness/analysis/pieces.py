@@ -1,0 +1,111 @@
+"""A campaign's attempts in pieces, which several processes may read at once."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import connection
+from typing import Any
+
+import pyarrow as pa
+
+from harness.analysis.campaigns import Attempt
+from harness.model.campaign import PlannedPoint
+
+Planned = Mapping[str, PlannedPoint]
+
+#: Starting a process costs as much as reading some thousand attempts.
+PARALLEL_FROM = 1500
+MOST_WORKERS = 8
+#: A piece holds at most so many attempts, and about so many bytes of evidence.
+PIECE_ATTEMPTS = 128
+PIECE_BYTES = 1 << 23
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Attempts that follow each other: their rows, their steps, and how many steps each of them has.
+
+    ``described``: whether each has a usable ``point.json``; where not, its row holds what was planned.
+    """
+
+    rows: pa.Table
+    steps: pa.Table
+    counts: tuple[int, ...]
+    described: tuple[bool, ...]
+
+
+def pieces_of(chosen: Sequence[tuple[Attempt, int]]) -> Iterator[list[Attempt]]:
+    """Attempts, each with the bytes of its evidence, cut into pieces."""
+    piece: list[Attempt] = []
+    size = 0
+    for attempt, more in chosen:
+        if piece and (len(piece) == PIECE_ATTEMPTS or size + more > PIECE_BYTES):
+            yield piece
+            piece, size = [], 0
+        piece.append(attempt)
+        size += more
+    if piece:
+        yield piece
+
+
+def read_pieces(name: str, planned: Planned, pieces: Sequence[list[Attempt]]) -> Iterator[Piece]:
+    """Every piece read, in order; by several processes where there are many attempts and CPUs."""
+    workers = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+    if sum(map(len, pieces)) < PARALLEL_FROM or workers < 2:
+        for piece in pieces:
+            yield _read(name, piece, planned)
+        return
+    with ProcessPoolExecutor(workers, _prepared(), initializer=_begin) as pool:
+        ahead: deque[tuple[list[Attempt], Future[Piece]]] = deque()
+        for piece in pieces:
+            ahead.append((piece, pool.submit(_read, name, piece)))
+            # what waits to be taken is bounded, however many pieces there are
+            if len(ahead) > 3 * workers:
+                yield _taken(name, planned, *ahead.popleft())
+        while ahead:
+            yield _taken(name, planned, *ahead.popleft())
+
+
+def _taken(name: str, planned: Planned, attempts: list[Attempt], future: Future[Piece]) -> Piece:
+    piece = future.result()
+    # the plan is long, and few need it: it is not sent to other processes
+    return piece if all(piece.described) else _read(name, attempts, planned)
+
+
+def _read(name: str, attempts: Sequence[Attempt], planned: Planned | None = None) -> Piece:
+    """As :func:`harness.analysis.reading.read_piece`, which a process that only asks others need not import."""
+    from harness.analysis.reading import read_piece
+
+    return read_piece(name, attempts, planned)
+
+
+def _prepared() -> Any:
+    """Processes forked from one that has imported what they need, and nothing else happened in it.
+
+    This process may have threads, which a fork of it would find stopped in the middle of anything; processes that begin
+    from nothing would each import for as long as it takes to read a thousand attempts.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["harness.analysis.reading"])
+    return context
+
+
+def _begin() -> None:
+    """What a worker does first."""
+    gc.disable()  # evidence holds no cycles, and a piece is small
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=[parent.sentinel], daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    """A killed parent leaves nothing that would tell a waiting worker."""
+    connection.wait([sentinel])
+    os._exit(1)
