@@ -131,6 +131,9 @@ def _said(error: Exception) -> int:
 
     if isinstance(error, OSError):
         error = UserError(of_the_system(error))
+    elif isinstance(error, UnicodeEncodeError) and "\udc80" <= error.object[error.start] <= "\udcff":
+        # the bytes that Python has put into a path in this way can stand in no JSON and no job script of ours
+        error = UserError("a path or name holds bytes that are no UTF-8 text; rename it, or choose another directory")
     elif isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS:
         package = (error.name or "").partition(".")[0]
         extra = f"pip install -e '.[{EXTRAS[package]}]'"

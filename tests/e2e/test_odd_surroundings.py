@@ -91,3 +91,10 @@ def test_results_that_vanish_under_a_run_are_told_in_words(tmp_path: Path) -> No
     )
     assert again.returncode == 0, again.stdout + again.stderr
     assert states(tmp_path) == ["SUCCEEDED"]
+
+
+def test_a_path_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
+    words = [*command(tmp_path)[:-1], os.fsdecode(os.fsencode(tmp_path) + b"/\xff")]
+    done = subprocess.run(words, cwd=ROOT, env=bare(tmp_path), capture_output=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert b"no UTF-8 text; rename it" in done.stderr and b"Traceback" not in done.stderr
