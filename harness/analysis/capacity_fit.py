@@ -28,6 +28,8 @@ BELIEVED, MOST_FORMS = 6.0, 8
 #: Added to the criterion for each parameter: of forms that predict alike, the simpler is taken.
 _SIMPLER = 0.1
 SAMPLES = 120
+#: Facets that only refine: shared, burden, saturation, join; the last two for few points, which are fitted quickly.
+_REFINING, _FEW = 4, 20
 _SHIFT = 1e-5
 _PRECISION = 1e-6
 
@@ -123,7 +125,7 @@ def fit_group(group: Group) -> list[Fit]:
 
     facets = _facets(group)
     broad = [first_form(group)]
-    for facet in facets[:-2]:
+    for facet in facets[: -_REFINING if len(group.observations) > _FEW else -2]:
         broad = [changed for form in broad for changed in facet(form)]
     broad += [replace(form, saturation="linear", join="hard") for form in broad]
     for current in sorted(broad, key=attempt)[:2]:
@@ -165,7 +167,7 @@ def first_form(group: Group) -> Form:
 
 
 def _facets(group: Group) -> list[Callable[[Form], Iterator[Form]]]:
-    """For each facet of the form that matters here: the form with each of its values. The last two only refine."""
+    """For each facet of the form that matters here: the form with each of its values; the last ones only refine."""
     first = first_form(group)
     values: dict[str, Sequence[object]] = {}
     knobs = [k for k in ("workers", "threads", "cores") if len(group.values(k)) > 1]
@@ -173,10 +175,6 @@ def _facets(group: Group) -> list[Callable[[Form], Iterator[Form]]]:
         values["parallel"] = list(dict.fromkeys([(), *((k,) for k in knobs), tuple(knobs)]))
     if group.computes_on_cores and "cores" in knobs:
         values["compute"] = ["constant", "cores"]
-    if group.computes_on_cores and first.prepares:
-        values["shared"] = ["no", "spread", "whole"]
-    if group.computes_on_cores and "workers" in knobs:
-        values["burden"] = [False, True]
     if first.depths:
         values["prefetch"] = ["none", "places", "levels", "overlap"]
     if first.storages:
@@ -184,6 +182,8 @@ def _facets(group: Group) -> list[Callable[[Form], Iterator[Form]]]:
     if first.exchange != "none":
         spread = {s.nodes for s in group.settings}, {s.ranks_per_node for s in group.settings}
         values["exchange"] = ["none", "ring", "ring_and_ranks", *(["nodes"] if min(map(len, spread)) > 1 else [])]
+    values["shared"] = ["no", "spread", "whole"] if group.computes_on_cores and first.prepares else ["no"]
+    values["burden"] = [False, True] if group.computes_on_cores and "workers" in knobs else [False]
     values["saturation"] = ["linear", "amdahl", "universal", "power"] if knobs else ["linear"]
     values["join"] = ["soft", "hard"]
     return [_facet(name, choices) for name, choices in values.items()]
