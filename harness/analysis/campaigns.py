@@ -15,6 +15,7 @@ from harness.errors import UserError, nearest
 from harness.layout import SHARD_DIGITS, AttemptLayout, CampaignLayout
 from harness.model import evidence, ledger
 from harness.model.campaign import Campaign
+from harness.model.campaign_file import parse_campaign
 from harness.model.group import Group
 from harness.model.job import JobState, RunSpec, advance
 
@@ -39,7 +40,7 @@ def load_campaign(layout: CampaignLayout) -> Campaign:
         UserError: where there is no campaign, or its description cannot be read.
     """
     try:
-        return Campaign.model_validate_json(layout.meta.read_bytes())
+        return parse_campaign(layout.meta.read_bytes())
     except FileNotFoundError:
         raise UserError(f"{layout.root}: no campaign here (no {layout.meta.name}); {_others(layout.root)}") from None
     except OSError as error:

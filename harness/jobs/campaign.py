@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import secrets
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from harness.errors import UserError, nearest
 from harness.files import write_atomically
@@ -15,6 +14,7 @@ from harness.jobs.ledger import read_statuses
 from harness.layout import SHARD_ABOVE, CampaignLayout
 from harness.model.axes import Axes
 from harness.model.campaign import Campaign, PlannedPoint, Task
+from harness.model.campaign_file import campaign_text, parse_campaign
 from harness.model.cluster import Cluster
 
 
@@ -25,7 +25,7 @@ def read_campaign(path: Path) -> Campaign | None:
         UserError: for one that is damaged or of another version.
     """
     try:
-        return Campaign.model_validate_json(path.read_bytes())
+        return parse_campaign(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
@@ -83,32 +83,6 @@ def open_campaign(layout: CampaignLayout, planned: Campaign, cluster: Cluster) -
         write_atomically(layout.meta, campaign_text(merged))
     write_atomically(layout.cluster, cluster.model_dump_json(indent=1) + "\n")
     return merged
-
-
-def campaign_text(campaign: Campaign) -> Iterator[str]:
-    """The content of campaign.json, a line for each point, task and refusal; fields at their default are left out."""
-    rest = campaign.model_dump(mode="json", exclude={"points", "tasks", "refusals"})
-    yield "{\n" + "".join(f" {_json(name)}: {_json(value)},\n" for name, value in rest.items())
-    points = (f"{_json(name)}: {_dump(point)}" for name, point in campaign.points.items())
-    for name, brackets, lines in (
-        ("points", "{}", points),
-        ("refusals", "[]", map(_dump, campaign.refusals)),
-        ("tasks", "[]", map(_dump, campaign.tasks)),
-    ):
-        comma = "\n"
-        yield f" {_json(name)}: {brackets[0]}"
-        for line in lines:
-            yield f"{comma}  {line}"
-            comma = ",\n"
-        yield f"\n {brackets[1]}" + ("\n}\n" if name == "tasks" else ",\n")
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _dump(model: BaseModel) -> str:
-    return model.model_dump_json(exclude_defaults=True)
 
 
 def merge(old: Campaign, planned: Campaign, begun: Collection[Task]) -> Campaign:

@@ -12,11 +12,12 @@ from harness.analysis.campaigns import attempts
 from harness.errors import UserError
 from harness.files import write_atomically
 from harness.jobs import campaign as jobs_campaign
-from harness.jobs.campaign import campaign_text, load_campaign, merge, open_campaign, read_campaign, read_cluster
+from harness.jobs.campaign import load_campaign, merge, open_campaign, read_campaign, read_cluster
 from harness.jobs.ledger import Ledger
 from harness.layout import CampaignLayout
 from harness.model.axes import Axes, point_id
 from harness.model.campaign import Campaign, PlannedPoint, Task
+from harness.model.campaign_file import campaign_text
 from harness.model.job import job_name
 from harness.model.ledger import AttemptKey
 
