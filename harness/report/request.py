@@ -6,17 +6,29 @@ No model and no extrapolation: a value that was not measured is never named.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
 from harness.analysis import stats
-from harness.analysis.points import point_results
-from harness.analysis.scaling import RESOURCES, Series, Step, label, primary_axis, series_along
+from harness.analysis.points import PointResult, point_results
+from harness.analysis.scaling import (
+    RESOURCES,
+    Series,
+    Step,
+    label,
+    naming_axes,
+    point_label,
+    primary_axis,
+    series_along,
+)
 from harness.model.campaign import Campaign
 from harness.report.numbers import with_interval
 
 #: Share of the best measured rate that is enough.
 ENOUGH = 0.95
+#: Axes that say what is trained: unlike ones are not compared.
+TRAINING = ("workload", "framework", "model", "batch_size")
 #: More series than this are counted, not named.
 MOST_SERIES = 8
 
@@ -26,12 +38,34 @@ def requests(table: pd.DataFrame, campaign: Campaign) -> list[str]:
     results = [r for r in point_results(table) if r.variant == 0]
     axis = primary_axis(results, campaign.varied)
     if axis is None or axis not in RESOURCES:
-        return [f"{campaign.name} varies no amount of cores, workers, threads or nodes: see the fastest points below."]
+        return _fastest(results, campaign) or ["Nothing can be said yet: no point was measured."]
     series = [one for one in series_along(results, campaign.varied, axis) if one.steps]
     said = [_request(one) for one in series[:MOST_SERIES]]
     if len(series) > MOST_SERIES:
         said.append(f"… and {len(series) - MOST_SERIES} more series: filter the table of points for yours.")
     return said or ["Nothing can be said yet: no point was measured."]
+
+
+def _fastest(results: Sequence[PointResult], campaign: Campaign) -> list[str]:
+    """The fastest point of each training, where no amount of anything was varied, and those as fast as it."""
+    groups: dict[tuple[Any, ...], list[PointResult]] = {}
+    for result in results:
+        if result.trusted:
+            groups.setdefault(tuple(result.axes.get(name) for name in TRAINING), []).append(result)
+    said = [_fastest_of(members, naming_axes(results, campaign.varied)) for members in groups.values()]
+    more = [f"… and {len(said) - MOST_SERIES} more: filter the table of points for yours."]
+    return said[:MOST_SERIES] + (more if len(said) > MOST_SERIES else [])
+
+
+def _fastest_of(members: Sequence[PointResult], names: Sequence[str]) -> str:
+    first, *others = sorted(members, key=lambda r: r.rate.value, reverse=True)
+    axes = {name: value for name in TRAINING if (value := first.axes.get(name)) not in (None, "none")}
+    said = f"{label(axes)}: the fastest was {point_label(first, names)} with {with_interval(first.rate)} images/s"
+    alike = [point_label(r, names) for r in others if not stats.ratio(first.rate, r.rate).differs_from(1.0)]
+    if alike:
+        more = f" and {len(alike) - 3} more" if len(alike) > 3 else ""
+        said += f". Not to be told apart from it: {'; '.join(alike[:3])}{more}"
+    return said + "."
 
 
 def _request(series: Series) -> str:

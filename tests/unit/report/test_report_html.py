@@ -14,6 +14,7 @@ from harness.analysis.collect import collect
 from harness.cli.main import cli
 from harness.model.axes import Axes
 from harness.report import html
+from harness.report.advice import advices
 from harness.report.html.traces import thinned
 from harness.report.request import requests
 
@@ -56,6 +57,32 @@ def test_no_advice_without_points_to_rely_on(tmp_path: Path) -> None:
         ramp = list(np.linspace(0.1, 0.4, 21) / cores)
         made.add(Axes(workload="replay", cpu_cores=cores, steps_timed=20), FakeRun([ramp]))
     assert said(made) == ["replay: no advice, since fewer than two of its points can be relied on."]
+
+
+def test_where_no_amount_varies_the_fastest_is_named_and_those_like_it(tmp_path: Path) -> None:
+    made = FakeCampaign(tmp_path, "c", varied=("storage",), repeats=3)
+    for storage, seconds in (("a", 0.1), ("b", 0.1005), ("c", 0.3)):
+        for repeat in range(3):
+            steps = [1.0] + [seconds * (1 + 0.02 * (repeat - 1))] * 20
+            made.add(Axes(workload="replay", storage=storage, steps_timed=20), FakeRun([steps]), repeat=repeat)
+    (sentence,) = said(made)
+    assert sentence.startswith("replay: the fastest was a with 320 [")
+    assert sentence.endswith("images/s. Not to be told apart from it: b.")
+
+
+def test_a_refusal_or_an_answer_comes_with_its_reason(tmp_path: Path) -> None:
+    made = campaign(tmp_path, {1: 0.2, 2: 0.1})
+    saved = made.save()
+    ((refused,), more) = advices(collect(made.layout), saved)
+    assert (refused.title.endswith("(2 points)"), refused.answered, more) == (True, False, 0)
+    assert refused.first[0] == ("No recommendation", "2 points were measured; the model needs 4 or more")
+    assert [name for name, _ in refused.first] == ["No recommendation", "Fastest measured", "Next"]
+    flat = campaign(tmp_path / "flat", {1: 0.2, 2: 0.1, 4: 0.0999, 8: 0.0998})
+    saved = flat.save()
+    ((answered,), _) = advices(collect(flat.layout), saved, {"cpu_cores": 8}, lambda answer, _: [answer.limited_by])
+    assert answered.answered and answered.first[0][0] == "Ask for"
+    assert answered.first[0][1].startswith("2 CPU cores")
+    assert len(answered.directives) == 1
 
 
 def test_nothing_of_a_campaign_can_end_the_script(tmp_path: Path) -> None:

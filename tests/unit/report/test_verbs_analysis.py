@@ -87,6 +87,21 @@ def test_check_exits_1_with_findings_and_0_without(results: Path, tmp_path: Path
     assert "No findings" in nothing.output
 
 
+def test_findings_of_one_kind_stand_together_each_with_its_own_advice(tmp_path: Path) -> None:
+    from harness.analysis.findings import Finding
+    from harness.report import findings_list
+
+    many = [findings_list.Occurrence("p", f"{n} workers", {"waits": n}, f"try {n + 1}") for n in (1, 2)]
+    group = findings_list._group("warning", "input_bound_idle_cores", "training waits", many)
+    assert (group.advice, [str(o) for o in group.occurrences]) == (
+        "",
+        ["1 workers: waits 1 → try 2", "2 workers: waits 2 → try 3"],
+    )
+    alike = [findings_list.Occurrence("p", f"{n} workers", {}, "wait") for n in (1, 2)]
+    group = findings_list._group(*findings_list._key(Finding("c", "info", "m")), alike)
+    assert (group.advice, [str(o) for o in group.occurrences]) == ("wait", ["1 workers", "2 workers"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -75,6 +75,14 @@ def _curve_chart(unit: str, curves: Curves, panel: Panel, ideal: bool, beside: S
     traces += beside
     layout: Chart = {"xaxis": number_axis(style.named(curves.axis), [x for trace in traces for x in trace["x"]])}
     layout["yaxis"] = {"title": {"text": unit}, "range": [0, max([highest, *_ends(beside)])]}
+    if ideal and layout["xaxis"].get("type") == "log":
+        # where both axes are logarithmic the ideal is a straight line
+        lowest = min(y for trace in traces for y in trace["y"])
+        layout["yaxis"] |= {
+            "type": "log",
+            "range": [math.log10(0.8 * lowest), math.log10(1.2 * highest)],
+            "dtick": "D2",
+        }
     layout["showlegend"] = not many and (len(traces) > 1 or any(one.label for one in panel.lines))
     return {"note": _note(panel, many), "traces": traces, "layout": layout}
 
