@@ -108,6 +108,9 @@ class Crashing:
         if isinstance(self.site, FakePbs) and self.random.random() < 0.5:
             kind = self.random.choice(["late", "hang_after", "hang_before", "client_killed"])
             self.site.inject(kind, "qsub", seconds=self.random.uniform(0.1, 1.0), times=2)
+        if isinstance(self.site, FakePbs) and self.random.random() < 0.5:
+            how = self.random.choice(["first_only", "cut", "backslash", "nan"])
+            self.site.inject("broken_json", "qstat", how=how, times=3)
         with work.spawn(verb) as harness:
             self._await_moment(work, harness)
             if harness.poll() is None:
