@@ -1,4 +1,4 @@
-"""GPUs by NVML, CPU packages by RAPL, reads by NFS: from stand-ins with their real interfaces to the table of runs."""
+"""GPUs by NVML, CPUs by RAPL, reads by NFS and Lustre: from stand-ins with their interfaces to the table of runs."""
 
 from __future__ import annotations
 
@@ -155,15 +155,34 @@ device nas:/hpctmp mounted on {top} with fstype nfs4 statvers=1.1
 """
 
 
-def test_reads_from_an_nfs_server_in_the_table(tmp_path: Path) -> None:
-    stats = tmp_path / "mountstats"
+LUSTRE = """snapshot_time             1611856219.310239 secs.nsecs
+read_bytes                {calls} samples [bytes] 1 4194304 {read} {squares}
+write_bytes               10 samples [bytes] 1 4096 40960 167772160
+open                      12 samples [regs]
+"""
+
+
+def nfs_counter(root: Path, t_s: float, read: int) -> dict[str, int | None]:
+    stats = root / "mountstats"
+    stats.write_text(MOUNTSTATS.format(top=root, age=int(t_s) + 1, asked=2 * read, read=read, pages=read // 4096))
+    return {"nfs_read_bytes": storage.nfs_read_bytes(root / "set", stats)}
+
+
+def lustre_counter(root: Path, t_s: float, read: int) -> dict[str, int | None]:
+    client = root / "llite" / "scratch-ffff9a1b2c3d4000"
+    client.mkdir(parents=True, exist_ok=True)
+    (client / "stats").write_text(LUSTRE.format(calls=read // 1000, read=read, squares=read * 1000))
+    mounts = root / "mounts"
+    mounts.write_text(f"10.0.0.1@o2ib:/scratch {root} lustre rw,flock,lazystatfs 0 0\n")
+    return {"lustre_read_bytes": storage.lustre_read_bytes(root / "set", mounts, (root / "llite",))}
+
+
+@pytest.mark.parametrize("counter", [nfs_counter, lustre_counter])
+def test_reads_from_a_file_server_in_the_table(tmp_path: Path, counter: Any) -> None:
     events = []
-    for at, t_s, asked, read in (("begin", 0.0, 9_000, 5_000), ("end", 13.0, 90_000_000, 60_005_000)):
-        text = MOUNTSTATS.format(top=tmp_path, age=int(t_s) + 1, asked=asked, read=read, pages=read // 4096)
-        stats.write_text(text)
-        counted = storage.nfs_read_bytes(tmp_path / "mnist", stats)
+    for at, t_s, read in (("begin", 0.0, 5_000), ("end", 13.0, 60_005_000)):
         event = {"event": "io", "t_s": t_s, "at": at, "read_bytes": 0, "rchar_bytes": 0, "cpu_s": 0.0}
-        events.append(event | {"nfs_read_bytes": counted})
+        events.append(event | counter(tmp_path, t_s, read))
     campaign = FakeCampaign(tmp_path / "c")
     axes = Axes(workload="replay", framework="none", steps_timed=40)
     campaign.add(axes, FakeRun([[1.0] + [0.2] * 40], events=events))
