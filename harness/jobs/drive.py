@@ -23,6 +23,8 @@ REFUSALS_IN_A_ROW = 3
 BUSY_WAIT_S = 30.0
 RESUBMISSIONS = 3
 SLICE_S = 0.2
+#: a local job whose CPUs are free begins within a moment
+TURN_S = 10.0
 
 Statuses = Mapping[AttemptKey, AttemptStatus]
 Report = Callable[[AttemptKey, AttemptStatus], None]
@@ -96,10 +98,12 @@ class Driver:
     _lost_submissions: Counter[Task] = field(default_factory=Counter)
     say: Callable[[str], None] = print
     _has_waited: bool = False
+    _idle_since: float = 0.0
     _refusals: int = 0
     _not_before: float = 0.0
 
     def __post_init__(self) -> None:
+        self._idle_since = self.clock()
         self._tasks = frozenset(self.workshop.campaign.tasks)
 
     def reconcile(self) -> None:
@@ -169,6 +173,7 @@ class Driver:
             if before.get(key) != status:
                 self.report(key, status)
                 self._reconsider(key, status)
+        self._tell_of_waiting()
 
     def cancel_active(self, patience_s: float, keys: Collection[AttemptKey] | None = None) -> list[str]:
         """End the jobs of these attempts (None: all of the campaign) and wait for their evidence, but not for ever.
@@ -198,6 +203,15 @@ class Driver:
         if not self._has_waited and not self.watcher.active():
             self._has_waited = True
             self.say(f"waiting for room in the queue: {lacking}")
+
+    def _tell_of_waiting(self) -> None:
+        """Say once, on this machine, that none of our jobs gets its turn."""
+        active = [self.ledger.statuses[key].state for key in self.watcher.active()]
+        if not active or JobState.RUNNING in active:
+            self._idle_since = self.clock()
+        elif self.site.is_local and not self._has_waited and self.clock() - self._idle_since > TURN_S:
+            self._has_waited = True
+            self.say("waiting for CPUs: other local jobs hold them, or need the machine alone")
 
     def _space(self) -> None:
         """Wait before the next submission, so that they do not come faster than wished."""

@@ -309,3 +309,18 @@ def test_an_unknown_campaign_is_said_to_be_unknown(verb: str, project: Project) 
     said = project.harness(verb, "replai", code=2)
     assert "there is no campaign 'replai'" in said and "did you mean 'replay'?" in said
     assert not (project.root / "results/replai").exists()
+
+
+def test_waiting_for_another_job_of_the_machine_is_said(project: Project, tmp_path: Path) -> None:
+    project.sweep(points=1, steps=9000, clock="real")
+    first = project.start_run()
+    wait_for(first_of(project, "RUNNING"))
+    other = Project(tmp_path / "other", project.state)
+    other.sweep(points=1)
+    second = other.start_run()
+    assert second.stdout is not None
+    assert any("waiting for CPUs: other local jobs hold them" in line for line in second.stdout)
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    second.communicate(timeout=60)
+    assert (second.returncode, other.states()) == (0, {"SUCCEEDED": 1})
