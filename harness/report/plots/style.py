@@ -80,7 +80,7 @@ def legend_below(figure: Figure, handles: Mapping[str, Any]) -> None:
     if not handles:
         return
     widest = max(len(line) for name in handles for line in name.split("\n"))
-    columns = max(1, min(len(handles), int(figure.get_figwidth() / (0.078 * widest + 0.55))))
+    columns = max(1, min(len(handles), int(figure.get_figwidth() / (0.08 * widest + 0.64))))
     tallest = max(name.count("\n") + 1 for name in handles)
     figure.set_figheight(figure.get_figheight() + 0.17 * tallest * -(-len(handles) // columns))
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns)
