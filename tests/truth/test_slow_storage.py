@@ -19,11 +19,11 @@ from harness.runtime.interfaces import Batch, ModelFacts, StepOutcome
 from harness.runtime.stepclock import StepClock
 from harness.runtime.storage_probe import Limits, probe_existing
 
-RATE_BYTES_PER_S = 4_000_000
+RATE_BYTES_PER_S = 1_000_000
 FILE_BYTES = 32_768
 BATCH = 8
-FILES = 1000
-STEPS = 40
+FILES = 400
+STEPS = 30
 TOLERANCE = 0.05
 
 
