@@ -39,7 +39,9 @@ def find_cluster(name: str, project_root: Path) -> Path:
             return directory / f"{name}{suffix}"
     known = sorted(path.stem for path in directory.glob("*.y*ml") if path.suffix in _SUFFIXES)
     if not known:
-        raise UserError(f"no cluster {name!r}: {directory} holds no cluster file; run where configs/clusters/ is")
+        raise UserError(
+            f"no cluster {name!r}: {directory} holds no cluster file; `harness init` writes one, or run elsewhere"
+        )
     raise UserError(f"no cluster {name!r} in {directory}; {nearest(name, known)}, or the path of a .yml file")
 
 
