@@ -26,6 +26,7 @@ from harness.model.campaign import Campaign, Task
 from harness.model.evidence import read_exit
 from harness.model.job import JobState
 from harness.model.ledger import AttemptKey, AttemptStatus
+from harness.plan.place import plural
 
 #: a cancelled job may take the engine's grace and mpirun's own before it has ended
 CANCEL_PATIENCE_S = 60.0
@@ -121,7 +122,7 @@ def announce(driver: Driver, tasks: Sequence[Task], missing: Sequence[Task]) -> 
     campaign = driver.workshop.campaign
     active = len(driver.watcher.active())
     measured = len(tasks) - len(missing_tasks(tasks, driver.ledger.statuses))
-    head = f"[bold]{escape(campaign.name)}[/] on {escape(campaign.cluster)}: {len(tasks)} runs"
+    head = f"[bold]{escape(campaign.name)}[/] on {escape(campaign.cluster)}: {plural(len(tasks), 'run')}"
     done = [f"{measured - active} measured already"] if measured > active else []
     going = [f"{active} under way"] if active else []
     todo = [f"{len(missing)} to run, {_cost(driver, missing)}"] if missing else ["nothing to run"]
