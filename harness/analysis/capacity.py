@@ -21,11 +21,15 @@ BESIDE = frozenset({*KNOBS, "seed", "steps_warmup", "steps_timed", "interval_per
 
 @dataclass(frozen=True)
 class Observation:
-    """A rate measured at a setting: ``se_log`` is the standard error of its logarithm, NaN where unknown."""
+    """A rate measured at a setting: ``se_log`` is the standard error of its logarithm, NaN where unknown.
+
+    ``wait_share``: of the time in which training waited for data there, NaN where not recorded.
+    """
 
     setting: Setting
     rate: float
     se_log: float
+    wait_share: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -106,13 +110,18 @@ def _group(members: Sequence[PointResult], named: Sequence[str], scopes: Mapping
     return Group(
         key=key_of(first, named),
         axes=first,
-        observations=tuple(Observation(setting_of(r.axes, scopes), r.rate.value, r.rate.se_log) for r in good),
+        observations=tuple(_observation(r, scopes) for r in good),
         left_out=tuple(_left_out(r, told) for r in usual if r not in good),
         computes_on_cores=not first.get("gpus_per_rank") and first.get("framework") in FRAMEWORKS,
         loads_inline=first.get("framework") != "tensorflow",
         other_variants=len(members) - len(usual),
         point_ids=tuple(r.point_id for r in usual),
     )
+
+
+def _observation(result: PointResult, scopes: Mapping[str, str] | None) -> Observation:
+    waited = result.means.get("wait_share", math.nan)
+    return Observation(setting_of(result.axes, scopes), result.rate.value, result.rate.se_log, waited)
 
 
 def key_of(axes: Mapping[str, Any], named: Sequence[str]) -> dict[str, Any]:

@@ -51,7 +51,8 @@ class Choice:
 class Answer:
     """What to ask for. ``ranges``: 95 % of the samples would ask for a value in it; ``chance`` of those samples find
     the setting within :data:`SLACK` of the share wanted. ``limited_by``: the lane that takes longest there;
-    ``lane_shares``: each one's time against it; ``in_turns``: they follow each other instead of overlapping.
+    ``lane_shares``: each one's time against it; ``in_turns``: they follow each other instead of overlapping;
+    ``wait_share``: of the time in which training waited for data where this setting was measured, else NaN.
     ``share_of_ceiling`` is that of the setting itself."""
 
     setting: Setting
@@ -63,6 +64,7 @@ class Answer:
     limited_by: str
     lane_shares: Mapping[str, float]
     in_turns: bool
+    wait_share: float
     choices: tuple[Choice, ...]
     model: Model
     points: int
@@ -155,6 +157,7 @@ def _judge(group: Group, model: Model, search: Search, draws: int, limits: Mappi
         limited_by=max(times, key=lambda name: times[name]),
         lane_shares=times,
         in_turns=bool(in_turns(model.best.form, Design.of([setting]))[0]),
+        wait_share=next((o.wait_share for o in group.observations if o.setting == setting), math.nan),
         choices=_choices(search, rates, drawn, model),
         model=model,
         points=len(group.observations),
@@ -250,7 +253,7 @@ def _notes(group: Group, fit: Fit, setting: Setting, limits: Mapping[str, int]) 
         more = fit.rates([setting, replace(setting, cores=2 * setting.cores)])
         if gain := _percent(more[1] / more[0] - 1):
             notes.append(
-                f"the node has no more cores for a rank; with twice as many the model expects {gain} more images/s"
+                f"these are all the cores it may have; with twice as many the model expects {gain} more images/s"
             )
     if all(not math.isfinite(o.se_log) for o in group.observations):
         notes.append("no point has an interval of its own; the scatter about the model stands for it")

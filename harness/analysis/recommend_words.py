@@ -78,14 +78,19 @@ def _within(ranges: Mapping[str, tuple[float, float]], name: str) -> str:
 
 
 def _limits(answer: Answer) -> str:
+    """What sets the pace by the model's lanes, and what was recorded of it where this setting was measured."""
     shares = sorted(answer.lane_shares.items(), key=lambda item: -item[1])
+    names = [_CPU_LANES.get(name, name) for name, _ in shares]
+    told = [
+        names[0],
+        *(f"{name} takes {share:.0%} as long" for name, (_, share) in zip(names[1:], shares[1:], strict=True)),
+    ]
     if answer.in_turns and len(shares) > 1:
-        whole = sum(share for _, share in shares)
-        parts = ", ".join(f"{_CPU_LANES.get(name, name)} {share / whole:.0%}" for name, share in shares)
-        return f"loading and training by turns, nothing overlaps: {parts} of the time"
-    first = _CPU_LANES.get(shares[0][0], shares[0][0])
-    rest = [f"{name} takes {share:.0%} as long" for name, share in shares[1:]]
-    return ", ".join([first, *rest])
+        inline = answer.model.best.form.inline and not answer.setting.workers
+        told = [f"loading and training take turns {'without workers' if inline else 'by the model, without prefetch'}"]
+    if math.isfinite(answer.wait_share):
+        told.append(f"training waited for data {answer.wait_share:.0%} of the time when this was measured")
+    return ", ".join(told)
 
 
 def _trust(answer: Answer) -> str:
@@ -138,7 +143,7 @@ def as_values(found: Answer | Refused, group: Group) -> dict[str, Any]:
         return _record(shared | {"refused": refusal | {"held_out_median": found.held_out_median}})
     values = {
         name: getattr(found, name)
-        for name in ("share_of_ceiling", "chance", "limited_by", "in_turns", "points", "notes")
+        for name in ("share_of_ceiling", "chance", "limited_by", "in_turns", "wait_share", "points", "notes")
     }
     values |= {
         "setting": asdict(found.setting),
