@@ -70,8 +70,10 @@ def _collect(layout: CampaignLayout, previous: Previous, progress: Progress) -> 
     # before any file is read: what is written meanwhile is seen the next time
     inputs = incremental.inputs(layout)
     tried = attempts(layout)
-    directories = incremental.directories(layout, tried)
-    found = [_Found(a, now := incremental.look(a), previous.place(a, now)) for a in tried]
+    names = incremental.names_of(layout, tried)
+    directories = incremental.directories(layout, names)
+    looks = list(map(incremental.look, tried))
+    found = [_Found(a, now, previous.place(name, a, now)) for name, a, now in zip(names, tried, looks, strict=True)]
     keep = os.access(layout.root, os.W_OK)
     if keep:
         layout.collected.unlink(missing_ok=True)
@@ -91,8 +93,8 @@ def _collect(layout: CampaignLayout, previous: Previous, progress: Progress) -> 
     if not keep:
         return table
     write(table, layout)
-    every = zip(found, counts, described, strict=True)
-    incremental.remember(layout, inputs, directories, [(f.attempt, f.look, n, told) for f, n, told in every])
+    seen = list(zip(names, map(incremental.told, tried), looks, counts, described, strict=True))
+    incremental.remember(layout, inputs, directories, seen)
     return table
 
 

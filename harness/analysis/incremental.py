@@ -64,16 +64,14 @@ def look(attempt: Attempt) -> Look:
     try:
         changed_ns = settled(root)
         with os.scandir(root) as entries:
-            files = sorted(
-                [e.name, s.st_size, s.st_mtime_ns] for e in entries if _is_evidence(e.name) and (s := e.stat())
-            )
+            stats = [(entry.name, entry.stat()) for entry in entries if _is_evidence(entry.name)]
     except OSError:
         return Look(0, [])
-    return Look(changed_ns, files)
+    return Look(changed_ns, sorted([name, now.st_size, now.st_mtime_ns] for name, now in stats))
 
 
 def _is_evidence(name: str) -> bool:
-    return name in ("point.json", "exit.json") or (name.endswith(".jsonl") and name.startswith(("events.", "samples.")))
+    return name.endswith((".json", ".jsonl")) and name.startswith(("events.", "samples.", "point.", "exit."))
 
 
 def settled(directory: str | Path) -> int:
@@ -139,9 +137,9 @@ class Previous:
                 return False
         return True
 
-    def place(self, attempt: Attempt, now: Look) -> int | None:
+    def place(self, name: str, attempt: Attempt, now: Look) -> int | None:
         """The attempt's place among the rows, where nothing about it has changed; None: read it."""
-        place = self._places.get(name_of(self._layout, attempt))
+        place = self._places.get(name)
         if place is None:
             return None
         _, _, said, _, files = self._attempts[place]
@@ -183,9 +181,10 @@ def _read_rows(layout: CampaignLayout) -> pa.Table:
     return table
 
 
-def name_of(layout: CampaignLayout, attempt: Attempt) -> str:
-    """An attempt's directory below the campaign's runs, its name in ``collected.json``."""
-    return str(attempt.layout.root)[len(str(layout.runs)) + 1 :]
+def names_of(layout: CampaignLayout, found: Sequence[Attempt]) -> list[str]:
+    """The attempts' directories below the campaign's runs, their names in ``collected.json``."""
+    above = len(str(layout.runs)) + 1
+    return [str(attempt.layout.root)[above:] for attempt in found]
 
 
 def inputs(layout: CampaignLayout) -> list[Any]:
@@ -201,10 +200,10 @@ def inputs(layout: CampaignLayout) -> list[Any]:
     return found
 
 
-def directories(layout: CampaignLayout, found: Sequence[Attempt]) -> list[tuple[str, int]]:
+def directories(layout: CampaignLayout, names: Sequence[str]) -> list[tuple[str, int]]:
     """The directories in which attempts appear, with their times of change; to be asked for before they are read."""
     runs = str(layout.runs)
-    points = dict.fromkeys(os.path.dirname(name_of(layout, attempt)) for attempt in found)  # noqa: PTH120
+    points = dict.fromkeys(os.path.dirname(name) for name in names)  # noqa: PTH120
     shards = dict.fromkeys(os.path.dirname(name) for name in points)  # noqa: PTH120
     known = []
     for name in dict.fromkeys(["", *shards, *points]):
@@ -224,19 +223,20 @@ def remember(
     layout: CampaignLayout,
     inputs: list[Any],
     directories: list[tuple[str, int]],
-    found: Sequence[tuple[Attempt, Look, int, bool]],
+    found: Sequence[tuple[str, list[str | None], Look, int, bool]],
 ) -> None:
     """Write ``collected.json``, after the derived files.
 
     Args:
         inputs, directories: as they were before anything was read.
-        found: each attempt with its directory as it was before it was read, the number of its steps, and whether it has
-            a usable ``point.json``: what was planned may change, so the row of one without is made anew each time.
+        found: each attempt's name, what the ledger :func:`told`, its directory as it was before it was read, the
+            number of its steps, and whether it has a usable ``point.json``: what was planned may change, so the row of
+            one without is made anew each time.
     """
     attempts = []
-    for attempt, now, steps, described in found:
+    for name, said, now, steps, described in found:
         kept = now if described else Look(0, [])
-        attempts.append((name_of(layout, attempt), steps, told(attempt), kept.changed_ns, kept.files))
+        attempts.append((name, steps, said, kept.changed_ns, kept.files))
     record: Mapping[str, Any] = {
         "program": program_digest(),
         "files": _stamps(layout),

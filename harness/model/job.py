@@ -83,11 +83,14 @@ class JobState(str, Enum):
 
     @property
     def rank(self) -> int:
-        return {"INTENDED": 0, "QUEUED": 1, "RUNNING": 2}.get(self.value, 3)
+        return _RANKS.get(self, 3)
 
     @property
     def ended(self) -> bool:
         return self.rank == 3
+
+
+_RANKS = {JobState.INTENDED: 0, JobState.QUEUED: 1, JobState.RUNNING: 2}
 
 
 def advance(old: JobState, new: JobState) -> JobState:
