@@ -95,6 +95,11 @@ def _notes(table: pd.DataFrame, campaign: Campaign, results: Sequence[PointResul
     origins = sorted({str(r.conditions.get("dataset_origin")) for r in results} - {"None", "none", "real"})
     if origins:
         notes.append(f"Data: {', '.join(origins)} (not the published sets).")
+    shown = naming_axes(results, campaign.varied)
+    for name in (axis for axis in campaign.varied if axis not in shown):
+        if len(values := list(dict.fromkeys(text(r.axes.get(name)) for r in results))) > 1:
+            word = name.removeprefix("options.").replace("_", " ")
+            notes.append(f"No column: {word}, which goes with the others ({', '.join(values)}).")
     notes.append("In brackets: 95 % interval. Time: the timed steps alone.")
     if any(r.rate.kind == "within" for r in results):
         notes.append("Intervals of points with one run come from within that run: the spread between runs is unknown.")

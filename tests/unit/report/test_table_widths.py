@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
+from evidence_support import FakeCampaign, FakeRun
 from rich.console import Console
 
-from harness.report.grid import REMARKS, Grid
+from harness.analysis.collect import collect
+from harness.model.axes import Axes
+from harness.report.grid import REMARKS, Grid, points_grid
 from harness.report.tables import print_grid
 
 GRID = Grid(
@@ -37,3 +41,16 @@ def test_every_word_stands_whole(width: int) -> None:
     else:
         assert set(table.split()) >= REMARK_WORDS
         assert len(table.splitlines()) <= 2 + 4 + 3 * len(GRID.rows)
+
+
+def test_an_axis_that_goes_with_another_is_named_below(tmp_path: Path) -> None:
+    """As in a group of zip: without it a reader would take the rates for the other axis's doing."""
+    campaign = FakeCampaign(tmp_path, "together")
+    for cores, size in ((1, 32), (2, 64)):
+        axes = Axes(workload="replay", cpu_cores=cores, batch_size=size)
+        campaign.add(axes, FakeRun(durations=[[0.1 / cores] * 30]))
+    saved = campaign.save()
+    saved = saved.model_copy(update={"varied": ("cpu_cores", "batch_size")})
+    made = points_grid(collect(campaign.layout), saved)
+    assert "batch size" not in made.headers
+    assert "No column: batch size, which goes with the others (32, 64)." in made.notes
