@@ -14,6 +14,8 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _BACK = re.compile(r"[\r\x08]+")
 #: How mpirun and horovodrun mark whose line it is: ``[1,0]<stdout>:``, ``[prterun-n1-7@1,0]<stdout>: ``.
 _RANK = re.compile(r"^\[(?:[^\]]*@)?[\d,]+\]<std(?:out|err)>:\s?", re.MULTILINE)
+#: What makes a line a step: without a number in one of these it was cut off, or written over by another rank.
+_TIMED = frozenset({"images_per_s", "step_s", "epoch_s"})
 Value = float | str
 
 
@@ -62,7 +64,7 @@ def _split(lines: Iterable[tuple[int, str]], pattern: Pattern, given: Mapping[st
                 current.configuration |= values
             elif part == "summary":
                 current.summary |= _numbers(values)
-            elif counts:
+            elif counts and _TIMED & _numbers(values).keys():
                 if current.summary and not _late(values, current):
                     # steps after a result, without a word on the configuration: the same one, run again
                     yield current

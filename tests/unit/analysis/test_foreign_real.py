@@ -155,3 +155,11 @@ def test_marks_of_mpirun_and_horovodrun_are_no_part_of_a_line(mark: str) -> None
     text = "".join(mark + line + "\n" for line in tf_cnn(1, 64, 1).splitlines())
     found = rates(only(text, "tf_cnn_benchmarks"), patterns.load("tf_cnn_benchmarks"))
     assert found.steady.value == pytest.approx(320, rel=1e-3)
+
+
+def test_lines_that_were_cut_off_or_mixed_up_are_no_steps() -> None:
+    text = "Model: a\nBatch size: 8\nNumber of CPUs: 2\nIter #0: 4.0 img/sec per CPU\n"
+    text += "Iter #1: . img/sec per CPU\nIter #2: 4.0 img/s\nIter #3: 4.0 imgIter #3: 4.1 img/sec per CPU\n\x00\x00\n"
+    segment = only(text, "horovod_synthetic")
+    assert [step["images_per_s"] for step in segment.steps] == [4.0, 4.1]
+    assert rates(segment, patterns.load("horovod_synthetic")).elapsed == pytest.approx(2 * 2 / (1 / 4.0 + 1 / 4.1))
