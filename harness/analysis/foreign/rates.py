@@ -121,8 +121,9 @@ def _steps(segment: Segment, pattern: Pattern) -> tuple[Floats, Floats, str]:
     if pattern.running_mean:
         return *_differences(segment, pattern), ""
     images, seconds = [], []
+    batch, ranks, epoch_images = _batch(segment, pattern), _ranks(segment, pattern), _fact(segment, "images")
     for step in segment.steps:
-        count, elapsed_s, lack = _step(step, segment, pattern)
+        count, elapsed_s, lack = _step(step, batch, ranks, epoch_images)
         if lack:
             return empty, empty, lack
         if elapsed_s > 0 and math.isfinite(elapsed_s):
@@ -131,15 +132,14 @@ def _steps(segment: Segment, pattern: Pattern) -> tuple[Floats, Floats, str]:
     return np.asarray(images), np.asarray(seconds), ""
 
 
-def _step(step: dict[str, float], segment: Segment, pattern: Pattern) -> tuple[float, float, str]:
+def _step(step: dict[str, float], batch: float, ranks: float, epoch_images: float) -> tuple[float, float, str]:
     """(images, seconds, what is lacking) of one step line."""
-    batch = _batch(segment, pattern)
     if "images_per_s" in step:
         images = batch if batch > 0 else 1.0
-        rate = step["images_per_s"] * _ranks(segment, pattern)
+        rate = step["images_per_s"] * ranks
         return images, images / rate if rate > 0 else math.inf, ""
-    if "epoch_s" in step and ("step_s" not in step or _fact(segment, "images") > 0):
-        images = step.get("images", _fact(segment, "images"))
+    if "epoch_s" in step and ("step_s" not in step or epoch_images > 0):
+        images = step.get("images", epoch_images)
         if not images > 0:
             return 0.0, 0.0, "the images of an epoch are not in the log: give --fact images=N"
         return images, step["epoch_s"], ""
