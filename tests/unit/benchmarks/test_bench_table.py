@@ -1,0 +1,115 @@
+"""What benchmarks compute and write: ratios of pairs against known values, and the table of docs/performance.md."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+MACHINE = {
+    "cpu": "A | B",
+    "cores": 2,
+    "memory_gib": 16,
+    "load_1min": 0.1,
+    "kernel": "6.1",
+    "python": "3.11.7",
+    "utc": "2026-01-02T03:04Z",
+}
+
+
+@pytest.fixture
+def common(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import common
+
+    return common
+
+
+@pytest.fixture
+def runner(common: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.delitem(sys.modules, "run", raising=False)
+    import run
+
+    return run
+
+
+def test_a_ratio_of_pairs_is_their_geometric_mean_with_students_interval(common: ModuleType) -> None:
+    ratio = common.paired_ratio([2.0, 8.0, 4.0], [1.0, 1.0, 1.0])
+    # logarithms to base 2: 1, 3, 2; standard error 1 / sqrt(3); t(0.975, 2) = 4.30265
+    half = 4.302652729911275 / math.sqrt(3)
+    assert ratio.value == pytest.approx(4.0)
+    assert (ratio.low, ratio.high) == (pytest.approx(2 ** (2 - half)), pytest.approx(2 ** (2 + half)))
+    assert ratio.n == 3
+
+
+def test_one_pair_has_no_interval_and_none_is_an_error(common: ModuleType) -> None:
+    ratio = common.paired_ratio([3.0], [2.0])
+    assert ratio.value == pytest.approx(1.5)
+    assert math.isnan(ratio.low)
+    assert math.isnan(ratio.high)
+    with pytest.raises(ValueError, match="no pairs"):
+        common.paired_ratio([], [])
+    with pytest.raises(ValueError, match="zip"):
+        common.paired_ratio([1.0], [])
+
+
+def record(common: ModuleType, path: Path, **more: object) -> None:
+    fields = {"ratio": common.Ratio(61.2345, 50.1, 75.0, 3), "aim": "≥ 50", "met": True} | more
+    row = common.Row("Plan", 0.12345, "ms", "JUBE 2.5", 1234.5, "theirs / ours", note="a | b", **fields)
+    options = common.arguments("").parse_args(["--json", str(path)])
+    common.finish([row], options)
+    found = json.loads(path.read_text())
+    path.write_text(json.dumps(found | {"machine": MACHINE}))
+
+
+def test_rows_become_lines_of_the_table(common: ModuleType, runner: ModuleType, tmp_path: Path) -> None:
+    record(common, tmp_path / "plan.json")
+    record(common, tmp_path / "scale.json", ratio=common.paired_ratio([3.0], [2.0]), met=False)
+    (tmp_path / "broken.json").write_text(json.dumps({"machine": MACHINE, "failed": "exit code 3", "rows": []}))
+    lines = runner.table(runner.read_records(tmp_path)).splitlines()
+    assert lines[0].startswith("- A | B, 2 cores, 16 GiB, Linux 6.1, Python 3.11.7: broken (2026-01-02, load 0.1")
+    assert "| broken | | | | | failed: exit code 3 | `make bench ONLY=broken` |" in lines
+    ratio = "61.2 [50.1, 75] (theirs / ours)"
+    plan = rf"| Plan (a \| b) | 0.123 ms | JUBE 2.5: 1,234 ms | {ratio} | ≥ 50 | yes | `make bench ONLY=plan` |"
+    assert plan in lines
+    assert any("| 1.5, one pair (theirs / ours) | ≥ 50 | **no** |" in line for line in lines)
+
+
+def test_the_page_keeps_all_but_the_table(
+    common: ModuleType, runner: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text(f"before\n{runner.BEGIN}\nold\n{runner.END}\nafter\n")
+    monkeypatch.setattr(runner, "PAGE", page)
+    monkeypatch.setattr(runner, "ROOT", tmp_path)
+    record(common, tmp_path / "plan.json")
+    runner.write_page(runner.read_records(tmp_path))
+    runner.write_page(runner.read_records(tmp_path))
+    text = page.read_text()
+    assert text.startswith(f"before\n{runner.BEGIN}\n- A")
+    assert text.endswith(f"{runner.END}\nafter\n")
+    assert "old" not in text
+    assert text.count("| Plan ") == 1
+
+
+def test_a_benchmark_that_fails_leaves_a_record_that_says_so(
+    runner: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bench_bad.py").write_text("import sys; sys.exit(3)\n")
+    monkeypatch.setattr(runner, "HERE", tmp_path)
+    assert runner.run("bad", tmp_path, quick=True) is False
+    assert json.loads((tmp_path / "bad.json").read_text())["failed"] == "exit code 3"
+
+
+def test_the_shipped_page_has_the_marks_and_unknown_names_are_refused(runner: ModuleType) -> None:
+    text = (ROOT / "docs" / "performance.md").read_text()
+    assert text.index(runner.BEGIN) < text.index(runner.END)
+    assert runner.chosen("") == runner.available()
+    assert {"plan", "startup", "submission", "scale"} <= set(runner.available())
+    with pytest.raises(SystemExit, match="no benchmark pan"):
+        runner.chosen("pan")
