@@ -93,6 +93,7 @@ def _draw_trace(ax: Axes, trace: Trace) -> None:
         twin.plot(trace.step, trace.occupancy, color=style.COLOURS[1], linewidth=1, drawstyle="steps-post")
         twin.set_ylabel("batches ready", color=style.COLOURS[1])
         twin.set_ylim(0, max(float(np.nanmax(trace.occupancy)) * 1.15, 1))
+        twin.yaxis.set_major_locator(MaxNLocator(integer=True))
         twin.grid(False)
 
 

@@ -44,9 +44,9 @@ def test_the_terminal_table(two_cores: tuple[pd.DataFrame, Campaign]) -> None:
         [
             "cores",
             "cpu cores  images/s    time  speed-up  runs    remarks",
-            "─" * 54,
+            "─" * 76,
             "        1     160.0  4.00 s         1  2",
-            "        2     290.9  2.20 s     1.818  1 of 2  FAILED",
+            "        2     290.9  2.20 s     1.818  1 of 2  FAILED, few independent steps",
             "Data: synthetic (not the published sets).",
             "In brackets: 95 % interval. Time: the timed steps alone.",
             "Intervals of points with one run come from within that run: the spread between runs is unknown.",
@@ -56,7 +56,7 @@ def test_the_terminal_table(two_cores: tuple[pd.DataFrame, Campaign]) -> None:
 
 def test_a_narrow_terminal_breaks_no_word(two_cores: tuple[pd.DataFrame, Campaign]) -> None:
     text = printed(*two_cores, width=46)
-    assert "* FAILED; see `harness check`." in text
+    assert "* FAILED, few independent steps; see `harness check`." in text
     assert "1 of 2 *" in text
     assert "remarks" not in text
 
