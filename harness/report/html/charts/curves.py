@@ -74,17 +74,20 @@ def _curve_chart(unit: str, curves: Curves, panel: Panel, ideal: bool, beside: S
         highest = max(highest, 1.05 * xs[-1] / xs[0])
     traces += beside
     layout: Chart = {"xaxis": number_axis(style.named(curves.axis), [x for trace in traces for x in trace["x"]])}
-    layout["yaxis"] = {"title": {"text": unit}, "range": [0, max([highest, *_ends(beside)])]}
+    highest = max([highest, *_ends(beside)])
+    layout["yaxis"] = {"title": {"text": unit}, "range": [0, highest]}
     if ideal and layout["xaxis"].get("type") == "log":
-        # where both axes are logarithmic the ideal is a straight line
-        lowest = min(y for trace in traces for y in trace["y"])
-        layout["yaxis"] |= {
-            "type": "log",
-            "range": [math.log10(0.8 * lowest), math.log10(1.2 * highest)],
-            "dtick": "D2",
-        }
+        layout["yaxis"] = _doublings(unit, min(y for trace in traces for y in trace["y"]), highest)
     layout["showlegend"] = not many and (len(traces) > 1 or any(one.label for one in panel.lines))
     return {"note": _note(panel, many), "traces": traces, "layout": layout}
+
+
+def _doublings(name: str, lowest: float, highest: float) -> Chart:
+    """A logarithmic y axis labelled at the powers of two: over another such axis the ideal is a straight line."""
+    powers = [2.0**n for n in range(math.floor(math.log2(lowest)), math.ceil(math.log2(highest)) + 1)]
+    ticks = {"tickmode": "array", "tickvals": powers, "ticktext": [f"{power:g}" for power in powers]}
+    ends = [math.log10(0.8 * lowest), math.log10(1.15 * highest)]
+    return {"title": {"text": name}, "type": "log", "range": ends} | ticks
 
 
 def _ends(traces: Sequence[Chart]) -> list[float]:
@@ -116,7 +119,10 @@ def scaling(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> 
     for name, traces in zip(("Speed-up over ranks", "Efficiency over ranks"), over, strict=True):
         highest = max(max(trace["y"]) for trace in traces)
         yaxis = {"title": {"text": name.split()[0].lower()}, "range": [0, 1.15 * highest]}
-        layout_ = {"xaxis": number_axis("ranks", ends), "yaxis": yaxis, "showlegend": True}
+        xaxis = number_axis("ranks", ends)
+        if xaxis.get("type") == "log" and not name.startswith("Efficiency"):
+            yaxis = _doublings("speed-up", min(min(trace["y"]) for trace in traces), highest)
+        layout_ = {"xaxis": xaxis, "yaxis": yaxis, "showlegend": True}
         charts.append({"title": name, "note": note, "wide": False, "traces": traces, "layout": layout_})
     return charts
 
