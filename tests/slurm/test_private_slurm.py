@@ -121,7 +121,8 @@ def slow_ends(private_slurm: PrivateSlurm) -> Iterator[dict[str, str]]:
 
 
 def test_walltime_ends_a_job(private_slurm: PrivateSlurm, slow_ends: dict[str, str]) -> None:
-    assert private_slurm.wait(slow_ends["walltime"], ["TIMEOUT"])["ExitCode"] == "0:15"
+    # which of bash and its child Slurm hears of first is a matter of load
+    assert private_slurm.wait(slow_ends["walltime"], ["TIMEOUT"])["ExitCode"] in ("0:15", "143:0")
 
 
 def test_a_dead_slurmd_fails_its_job(private_slurm: PrivateSlurm, slow_ends: dict[str, str]) -> None:
