@@ -15,9 +15,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
+import psutil
 from collect_jube import jube_seconds
 from common import Row, arguments, finish, paired_ratio, seconds
 from evidence_maker import make_campaign
@@ -25,6 +28,7 @@ from text_logs import make_logs
 
 HERE = Path(__file__).parent
 PROCESSES = min(len(os.sched_getaffinity(0)), 8)
+DERIVED = ("collected.json", "runs.csv", "runs.parquet", "steps.parquet")
 COLLECT = [sys.executable, "-m", "harness", "collect"]
 
 
@@ -32,14 +36,14 @@ def run(*command: str | Path) -> None:
     subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def bare(kind: str, directory: Path, *more: str) -> float:
-    return seconds(lambda: run(sys.executable, HERE / "bare_readers.py", kind, directory, str(PROCESSES), *more))
+def bare(kind: str, directory: Path, processes: int, *more: str) -> float:
+    return seconds(lambda: run(sys.executable, HERE / "bare_readers.py", kind, directory, str(processes), *more))
 
 
 def collected(root: Path, anew: bool = True) -> float:
     """Seconds of ``harness collect``; ``anew``: without what an earlier collection left."""
     if anew:
-        for name in ("collected.json", "runs.csv", "runs.parquet", "steps.parquet"):
+        for name in DERIVED:
             (root / name).unlink(missing_ok=True)
     return seconds(lambda: run(*COLLECT, root))
 
@@ -48,8 +52,8 @@ def campaign_rows(root: Path, options: argparse.Namespace) -> tuple[list[Row], f
     """Rows of the campaign in ``root``, and the seconds that one run of it costs."""
     of = f"{options.runs} runs × {options.steps} steps × {options.ranks} rank(s)"
     megabytes = sum(p.stat().st_size for p in root.rglob("*.json*")) / 1e6
-    bare("json", root), collected(root)  # the page cache, compiled modules
-    pairs = [(collected(root), bare("json", root)) for _ in range(options.pairs)]
+    bare("json", root, PROCESSES), collected(root)  # the page cache, compiled modules
+    pairs = [(collected(root), bare("json", root, PROCESSES)) for _ in range(options.pairs)]
     ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
     again = [collected(root, anew=False) for _ in range(options.pairs)]
     ratio = paired_ratio(ours, theirs)
@@ -101,8 +105,8 @@ def foreign_rows(directory: Path, options: argparse.Namespace) -> list[Row]:
     def once() -> float:
         return seconds(lambda: run(*command))
 
-    once(), bare("regex", directory, "alcf")
-    pairs = [(once(), bare("regex", directory, "alcf")) for _ in range(options.pairs)]
+    once(), bare("regex", directory, 1, "alcf")
+    pairs = [(once(), bare("regex", directory, 1, "alcf")) for _ in range(options.pairs)]
     ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
     ratio = paired_ratio(ours, theirs)
     return [
@@ -116,29 +120,24 @@ def foreign_rows(directory: Path, options: argparse.Namespace) -> list[Row]:
             ratio,
             "≤ 2",
             ratio.value <= 2,
-            f"pattern alcf, {PROCESSES} processes, whole commands",
+            "pattern alcf, one process, whole commands",
         )
     ]
 
 
-MEMORY = """
-import resource, sys
-from pathlib import Path
-from harness.analysis.collect import collect
-from harness.layout import CampaignLayout
-begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-collect(CampaignLayout(Path(sys.argv[1])))
-print(begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-"""
-
-
-def peaks_mib(root: Path) -> tuple[float, float, float]:
-    """MiB of this command's imports, of its main process at most, and of the largest process that it started."""
-    for name in ("collected.json", "runs.csv", "runs.parquet", "steps.parquet"):
+def peaks_mib(root: Path) -> tuple[float, float]:
+    """MiB at most, seen every 10 ms, of the command that collects, and of the largest process that it started."""
+    for name in DERIVED:
         (root / name).unlink(missing_ok=True)
-    done = subprocess.run([sys.executable, "-c", MEMORY, str(root)], check=True, capture_output=True, text=True)
-    begin, most, children = (float(word) / 1024 for word in done.stdout.split())
-    return begin, most, children
+    command = psutil.Popen([*COLLECT, str(root)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    own, other = 0, 0
+    while command.poll() is None:
+        with suppress(psutil.Error):
+            own = max(own, command.memory_info().rss)
+            for process in command.children(recursive=True):
+                other = max(other, process.memory_info().rss)
+        time.sleep(0.01)
+    return own / 2**20, other / 2**20
 
 
 def memory_rows(root: Path, huge: Path, steps: int, ranks: int) -> list[Row]:
@@ -146,9 +145,9 @@ def memory_rows(root: Path, huge: Path, steps: int, ranks: int) -> list[Row]:
     megabytes = sum(p.stat().st_size for p in huge.rglob("*.jsonl")) / 1e6
     rows = []
     for what, path in (("many runs", root), (f"one run of {steps} steps × {ranks} ranks", huge)):
-        begin, most, children = peaks_mib(path)
-        said = f"of it imports {begin:.0f} MiB; largest other process {children:.0f} MiB"
-        rows.append(Row(f"peak memory, {what}", most, "MiB", note=said))
+        own, other = peaks_mib(path)
+        note = f"the largest process that it started: {other:.0f} MiB" if other else "in one process"
+        rows.append(Row(f"collect, memory at most: {what}", own, "MiB", note=note))
     took = seconds(lambda: collected(huge))
     return [*rows, Row(f"collect one run of {steps} steps × {ranks} ranks", took, "s", note=f"{megabytes:.0f} MB")]
 
