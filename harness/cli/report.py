@@ -43,13 +43,16 @@ def report(campaign: str, results: Path | None, output: Path | None, as_json: bo
     layout = chosen(campaign, results)
     if importlib.util.find_spec("plotly") is None:
         raise UserError("the report needs plotly; install it with: pip install '.[report]'")
+    from rich.console import Console
+
     from harness.analysis.campaigns import load_campaign
     from harness.analysis.collect import collect
     from harness.report import html
 
     path, described = output or layout.report, load_campaign(layout)
     limits, directives = _cluster(layout, described)
-    html.write(layout, collect(layout), described, path, limits, directives)
+    with Console(stderr=True).status("collecting, fitting the model and drawing …"):
+        html.write(layout, collect(layout), described, path, limits, directives)
     if as_json:
         click.echo(json.dumps({"file": str(path), "bytes": path.stat().st_size}, ensure_ascii=False))
     else:
