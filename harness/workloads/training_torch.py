@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
+import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from harness.errors import UserError
 from harness.runtime.interfaces import RunContext, TensorExchange, WrappingExchange
 
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -47,6 +50,7 @@ class Trainer:
             for tensor, value in zip(tensors, values, strict=True):
                 tensor.copy_(torch.from_numpy(value))
         if self._axes.compile:
+            need_compiler(self.device.type)
             module.compile()
         return self._exchange.wrap(module) if isinstance(self._exchange, WrappingExchange) else module
 
@@ -109,6 +113,18 @@ class Trainer:
         """Return when the device has done all it was given."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
+
+
+def need_compiler(device: str) -> None:
+    """torch.compile writes C++ for CPUs (``torch._inductor.config.cpp.cxx``) and builds it in the first step.
+
+    Raises:
+        UserError: there is nothing to build it with.
+    """
+    compiler = os.environ.get("CXX", "g++")
+    if device == "cpu" and shutil.which(compiler) is None:
+        remedy = "load a module that has one, name it in CXX, or set compile: false"
+        raise UserError(f"compile: torch.compile needs a C++ compiler, and there is no {compiler} here; {remedy}")
 
 
 def _in_layout_of(parameter: Tensor, gradient: Tensor) -> Tensor:

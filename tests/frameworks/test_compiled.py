@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.errors import UserError
+
 pytest.importorskip("tensorflow")
 pytest.importorskip("torch")
 
@@ -29,3 +31,9 @@ def test_a_compiled_step_trains_as_the_plain_one(maker: Any, feed: Any, framewor
         losses[compiled] = [session.step(session.to_device(batch(i))).loss for i in range(3)]
     assert losses[True][2] != losses[True][0]
     np.testing.assert_allclose(losses[True], losses[False], rtol=1e-3)
+
+
+def test_a_missing_compiler_is_said_before_the_first_step(maker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(UserError, match="there is no no-such-compiler here; load a module .* or set compile: false"):
+        maker.session(maker.context("lenet_mnist", "torch", batch_size=16, compile=True))
