@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import confined
 from common import Row, arguments, finish, paired_ratio
-from pipelines_child import IMAGES, OURS, SEED, SIDE, SMALL_LIMIT, USUAL
+from pipelines_child import IMAGES, OURS, RECIPES, SEED, SIDE, USUAL
 
 DATA = Path(__file__).parents[1] / "results/data/bench"
 FIRST = "torch_fast"
@@ -129,7 +129,9 @@ def measure(cpus: Sequence[int], data: Path, names: Sequence[str], blocks: int, 
     with ExitStack() as stack:
         children = start(cpus, data, names, stack)
         for number in range(-1, blocks):
-            due = [name for name in children if number < of_others or name not in OURS or name == FIRST]
+            due = [
+                name for name in children if number < of_others or name in (FIRST, *USUAL) or name.startswith("limit")
+            ]
             turn = number % len(due)
             for name in due[turn:] + due[:turn]:
                 taken = block(children[name])
@@ -148,7 +150,8 @@ def rows_of(readings: Readings, cores: int) -> Iterator[Row]:
         yield _row(readings, FIRST, name, on, IN_WORDS[name], "ours/theirs", 1.0)
     for name in readings:
         if name in OURS and "," in name:
-            yield _row(readings, name, SMALL_LIMIT, on, "the recipe in a loop, one thread", "ours/theirs")
+            recipe = f"recipe, {name.split(', ')[-1]}"
+            yield _row(readings, name, recipe, on, "the recipe in a loop, one thread", "ours/theirs")
         elif name in IN_WORDS or (name in OURS and name != FIRST):
             yield _row(readings, name, best, on, bare, "share of the limit")
 
@@ -192,10 +195,10 @@ def names(options: argparse.Namespace) -> list[str]:
     """The contenders beside the limit."""
     asked = "" if options.quick and options.only is None else options.only
     if asked is None:
-        return [*USUAL, *OURS]
+        return [*USUAL, *RECIPES, *OURS]
     others = [name for name in asked.split("+") if name in OURS and name != FIRST]
-    small = any("," in name for name in others)
-    return [name for name in USUAL if small or name != SMALL_LIMIT] + [FIRST, *others]
+    recipes = [name for name in RECIPES if any("," in other for other in others)]
+    return [*USUAL, *recipes, FIRST, *others]
 
 
 def main() -> None:

@@ -55,8 +55,7 @@ def _small(framework: str, pipeline: str, form: str, workload: str, **more: Any)
 
 
 #: what they are held against besides the limit, and the process it lives in
-SMALL_LIMIT = "recipe alone"
-USUAL = {"usual torch": "torch", "usual tf.data": "tensorflow", SMALL_LIMIT: "torch"}
+USUAL = {"usual torch": "torch", "usual tf.data": "tensorflow"}
 #: name in the tables → what it is
 OURS = {
     "torch_fast": Contender("torch", "torch_fast"),
@@ -73,6 +72,12 @@ OURS = {
     "tf_memory, CIFAR-10": _small("tensorflow", "tf_memory", "cifar10", "resnet20_cifar10"),
     "memory, torch, CIFAR-10": _small("torch", "memory", "cifar10", "resnet20_cifar10"),
     "tf_queue, MNIST": _small("tensorflow", "tf_queue", "mnist", "lenet_mnist", options={"queue_capacity": 1024}),
+}
+
+#: what those of small images in memory are held against
+RECIPES = {
+    f"recipe, {form}": OURS[name]
+    for form, name in (("CIFAR-10", "memory, torch, CIFAR-10"), ("MNIST", "tf_queue, MNIST"))
 }
 
 
@@ -104,11 +109,10 @@ def context(contender: Contender, data: Path, cpus: tuple[int, ...]) -> RunConte
     return RunContext(spec, Ranks(0, 1, 0, 1, "here"), cpus, cores, exchange, clock, "cpu", path, lambda *_, **__: None)
 
 
-def recipe_alone(data: Path, cpus: tuple[int, ...]) -> Block:
-    """Batches of CIFAR-10 made one after the other by the workload's recipe, in one thread and no pipeline."""
+def recipe_alone(contender: Contender, data: Path, cpus: tuple[int, ...]) -> Block:
+    """Batches made one after the other by the workload's recipe, in one thread and no pipeline."""
     from harness.pipelines.stream import load_stream
 
-    contender = OURS["memory, torch, CIFAR-10"]
     stream = load_stream(context(contender, data, cpus))
 
     def once() -> int:
@@ -149,8 +153,8 @@ def block_of(name: str, data: Path, cpus: tuple[int, ...]) -> Block:
         return usual_blocks(usual.usual_torch(tree, cores))
     if name == "usual tf.data":
         return usual_blocks(usual.usual_tensorflow(tree, cores))
-    if name == SMALL_LIMIT:
-        return recipe_alone(data, cpus)
+    if name in RECIPES:
+        return recipe_alone(RECIPES[name], data, cpus)
     return our_blocks(OURS[name], data, cpus)
 
 

@@ -125,7 +125,7 @@ def combined_dcgan(batches: Batches) -> Callable[[int], None]:
 
 
 def measure(quick: bool, directory: Path) -> Iterator[tuple[str, dict[str, list[float]]]]:
-    blocks, steps = (2, 3) if quick else (10, 20)
+    blocks, steps = (2, 3) if quick else (8, 15)
     dcgan = context("dcgan_mnist", "tensorflow")
     for name, made in (("ResNet20, Keras", context("resnet20_cifar10", "tensorflow")), ("DCGAN, Keras", dcgan)):
         size = made.axes.batch_size

@@ -88,7 +88,7 @@ def plain_dcgan(batches: list[tuple[Any, Any]]) -> Callable[[int], float]:
 
 
 def measure(quick: bool, directory: Path) -> Iterator[tuple[str, dict[str, list[float]]]]:
-    blocks, steps = (2, 3) if quick else (10, 20)
+    blocks, steps = (2, 3) if quick else (8, 15)
     for name, made, plain in (
         ("ResNet20, torch", context("resnet20_cifar10", "torch"), plain_resnet20),
         ("DCGAN, torch", context("dcgan_mnist", "torch"), plain_dcgan),

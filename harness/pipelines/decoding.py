@@ -74,25 +74,22 @@ class FastDecoder:
     def crops(self, content: bytes, boxes: Sequence[Box], height: int, width: int, channels: int) -> list[Pixels]:
         if not content.startswith(_JPEG_MAGIC):
             return self._pillow.crops(content, boxes, height, width, channels)
-        boxes = boxes or (WHOLE_IMAGE,)
+        share_y = min([box.ymax - box.ymin for box in boxes], default=1.0)
+        share_x = min([box.xmax - box.xmin for box in boxes], default=1.0)
         try:
-            pixels = self._decoded(content, boxes, height, width, channels)
+            pixels = self._library.decode_jpeg(
+                content,
+                colorspace="GRAY" if channels == 1 else "RGB",
+                # a box narrower than a pixel wants the whole image, which 2^15 pixels, more than it has, asks for
+                min_height=min(math.ceil(height / max(share_y, 1e-9)), 1 << 15),
+                min_width=min(math.ceil(width / max(share_x, 1e-9)), 1 << 15),
+                min_factor=2,
+            )
         except ValueError:  # CMYK, or broken: Pillow decides, and says why
             return self._pillow.crops(content, boxes, height, width, channels)
+        if not boxes:
+            return [self._resize(pixels, height, width)]
         return [self._resize(part_of(pixels, box), height, width) for box in boxes]
-
-    def _decoded(self, content: bytes, boxes: Sequence[Box], height: int, width: int, channels: int) -> Pixels:
-        share_y = min(box.ymax - box.ymin for box in boxes)
-        share_x = min(box.xmax - box.xmin for box in boxes)
-        decoded: Pixels = self._library.decode_jpeg(
-            content,
-            colorspace="GRAY" if channels == 1 else "RGB",
-            # a box narrower than a pixel wants the whole image, which 2^15 pixels, more than it has, asks for
-            min_height=min(math.ceil(height / max(share_y, 1e-9)), 1 << 15),
-            min_width=min(math.ceil(width / max(share_x, 1e-9)), 1 << 15),
-            min_factor=2,
-        )
-        return decoded
 
 
 def resized(image: Image.Image, box: Box, height: int, width: int, channels: int) -> Pixels:

@@ -7,6 +7,10 @@ all let go of Python's lock. See docs/performance.md for what each of these is w
 
 from __future__ import annotations
 
+import sys
+import threading
+
+import numpy as np
 import torch
 
 from harness.pipelines.assembly import encoded_assembler
@@ -24,9 +28,29 @@ def build(context: RunContext) -> ThreadLoader:
         UserError: simplejpeg is not installed, no images where they should be, or fewer than ranks.
     """
     made = encoded_assembler(context, open_library(context), FastDecoder(resize), finish_of(context))
-    if pinned(context):
-        made.allocate = _page_locked
+    made.allocate = _page_locked if pinned(context) else Recycled()
     return ThreadLoader(context, made)
+
+
+class Recycled:
+    """Memory for batches, the same again once nobody refers to it: new memory has to be cleared page by page first.
+
+    What is handed out counts as free when this list holds the only reference. A tensor made of it, or a view, refers
+    to it as long as it lives.
+    """
+
+    def __init__(self) -> None:
+        self._made: list[Pixels] = []
+        self._lock = threading.Lock()
+
+    def __call__(self, shape: tuple[int, ...]) -> Pixels:
+        with self._lock:
+            for at in range(len(self._made)):
+                # the list's reference and that of the call
+                if sys.getrefcount(self._made[at]) == 2 and self._made[at].shape == shape:
+                    return self._made[at]
+            self._made.append(np.empty(shape, np.uint8))
+            return self._made[-1]
 
 
 def resize(pixels: Pixels, height: int, width: int) -> Pixels:

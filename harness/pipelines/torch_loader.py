@@ -12,7 +12,9 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch.utils.data
+from numpy.typing import NDArray
 
 from harness.errors import UserError
 from harness.pipelines.assembly import Assembler, Finish, Made, Part
@@ -22,6 +24,8 @@ from harness.pipelines.order import Order
 from harness.runtime.interfaces import Batch, RunContext
 
 PREFETCH = 2
+#: fewer are computed by the calling thread alone (at::internal::GRAIN_SIZE)
+_SERIAL_ELEMENTS = 32768
 
 
 def check_buffer(axes: Any) -> None:
@@ -131,8 +135,21 @@ class ImageLoader:
 
 
 def finish_of(context: RunContext) -> Finish:
-    """What is done with a point's images, with torch's way to mirror them, 15 times as fast as NumPy's."""
-    return Finish.of(context, lambda image: torch.from_numpy(image).flip(1).numpy())
+    """What is done with a point's images, with torch's way to mirror them."""
+    return Finish.of(context, mirrored)
+
+
+def mirrored(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """``(h, w, c)`` with left and right exchanged, 10 times as fast as by NumPy.
+
+    Some rows at a time: from 32768 elements on torch would share the work among OpenMP threads, of which each loader
+    thread would start some of its own.
+    """
+    made = np.empty_like(image)
+    step = max(1, (_SERIAL_ELEMENTS - 1) // image[0].size)
+    for top in range(0, len(image), step):
+        made[top : top + step] = torch.from_numpy(image[top : top + step]).flip(1).numpy()
+    return made
 
 
 def epoch_of(context: RunContext, order: Order) -> int | None:

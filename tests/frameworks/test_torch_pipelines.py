@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -21,7 +23,8 @@ from harness.datasets.convert.run import Settings, convert
 from harness.datasets.stored import open_stored
 from harness.errors import UserError
 from harness.pipelines.assembly import Part
-from harness.pipelines.torch_fast import resize
+from harness.pipelines.torch_fast import Recycled, resize
+from harness.pipelines.torch_loader import mirrored
 from harness.pipelines.torch_webdataset import TarSupply
 
 pytestmark = [pytest.mark.framework, pytest.mark.timeout(120)]
@@ -376,6 +379,59 @@ def test_torch_fast_resizes_as_pillow_does_and_leaves_channels_last(channels, cu
     expected = np.asarray(picture.resize((56, 40), Image.Resampling.BILINEAR)).reshape(40, 56, channels)
     assert np.abs(found.astype(int) - expected).max() <= 1
     assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 3), (224, 224, 3), (97, 400, 1), (2, 20000, 3)])
+def test_mirrored_images_are_those_of_numpy(shape):
+    image = np.random.default_rng(4).integers(0, 256, shape, np.uint8)
+    np.testing.assert_array_equal(mirrored(image[:, 1:]), image[:, 1:][:, ::-1])
+
+
+def test_memory_of_a_batch_is_used_again_only_when_nobody_holds_it():
+    import torch
+
+    memory = Recycled()
+    held = torch.from_numpy(memory((2, 4, 4, 3))).permute(0, 3, 1, 2)
+    part = memory((2, 4, 4, 3))[:0]
+    third = memory((2, 4, 4, 3)).ctypes.data
+    assert len({held.data_ptr(), part.base.ctypes.data, third}) == 3
+    assert memory((2, 4, 4, 3)).ctypes.data == third
+    freed = held.data_ptr()
+    del held
+    assert memory((2, 4, 4, 3)).ctypes.data == freed
+    assert memory((1, 4, 4, 3)).ctypes.data not in (freed, third)
+
+
+def test_batches_that_are_kept_keep_their_images(opened, sets):
+    kept = take(opened("torch_fast", sets["native"], workers=2), 12)
+    for image, label in zip(images_of(kept), labels_of(kept), strict=True):
+        np.testing.assert_allclose(image.mean((0, 1)), colour(int(label)), atol=4)
+
+
+COUNT_THREADS = """
+import os, threading
+import numpy as np, torch
+from harness.pipelines.torch_fast import Recycled, resize
+from harness.pipelines.torch_loader import mirrored
+from harness.pipelines.torch_loader import mirrored
+torch.set_num_threads(4)
+image = np.zeros((500, 400, 3), np.uint8)
+def work():
+    print(mirrored(resize(image, 256, 256)).shape, len(os.listdir("/proc/self/task")))
+worker = threading.Thread(target=work)
+before = len(os.listdir("/proc/self/task"))
+worker.start()
+worker.join()
+print(before)
+"""
+
+
+def test_a_loader_thread_starts_no_openmp_threads_of_its_own():
+    environment = os.environ | {"OMP_NUM_THREADS": "4"}
+    command = [sys.executable, "-c", COUNT_THREADS]
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    during, before = said.split("\n")[:2]
+    assert during == f"(256, 256, 3) {int(before) + 1}"
 
 
 def wait_for(condition):
