@@ -69,7 +69,7 @@ def render_shared(
         "directives": [],
         "attempt_dir": Shell('"$(cd -- "$(dirname -- "$0")" && pwd)"'),
         # two packs, or elements of an array, may stage on one node
-        "job_name": Shell(f'{quote(group_name)}."$(basename -- "${{attempt_dir%/*}}").${{attempt_dir##*/}}"'),
+        "job_name": Shell(f'{quote(group_name)}."$(basename -- "${{attempt_dir%/*}}")"."${{attempt_dir##*/}}"'),
     }
     return _body(cluster, run_spec, own, project_root, source_root)
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from jobs_support import make_cluster, make_placement, make_spec
 
 from harness.jobs.groups import render_array, render_pack
-from harness.jobs.render import render_job
+from harness.jobs.render import render_job, render_shared
 from harness.model.cluster import Container, Directives, Mpi
 
 GOLDENS = Path(__file__).parent / "jobs"
@@ -47,6 +47,8 @@ def cases() -> Iterator[tuple[str, str]]:
     for name, cluster in sites.items():
         placement = plain if name in ("local", "slurm-intelmpi") else full
         yield f"{name}.sh", render_job(cluster, make_spec(placement), ATTEMPT, SOURCE, source_root=SOURCE)
+    shared = make_spec(make_placement(**STAGED))
+    yield "shared-slurm.sh", render_shared(make_cluster("slurm"), shared, "hgroup", SOURCE, source_root=SOURCE)
     folder = Path("/home/user/it's a group")
     placements = [make_placement(), make_placement(walltime_s=60)]
     for scheduler in ("pbs", "slurm", "torque"):

@@ -139,3 +139,33 @@ def test_an_array_is_one_script_with_a_map_of_its_attempts(files: tuple[Path, Pa
     assert "#SBATCH --array=0-3\n" in script.read_text()
     attempts = (script.parent / "attempts").read_bytes().decode().rstrip("\0").split("\0")
     assert sorted(attempts) == sorted(str(path.parent) for path in (tmp_path / "out").glob("runs/*/*/job.sh"))
+
+
+#: stands in for mpirun: notes the attempt whose point.json is its last word
+NOTING = '#!/bin/bash\nprintf "%s\\n" "$(basename "$(dirname "${@: -1}")")" >>"$(dirname "$0")/ran"\n'
+
+
+def test_attempts_of_a_pack_share_one_script_wherever_the_campaign_lies(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    stub = tmp_path / "stub" / "mpirun"
+    stub.parent.mkdir()
+    stub.write_text(NOTING)
+    stub.chmod(0o755)
+    write_cluster(files[1], "local", f"mpi: {{command: {stub}}}")
+    output = tmp_path / "it's $(touch evil)"
+    call(files, output, "--mode", "pack")
+    scripts = sorted(output.glob("runs/*/*/job.sh"))
+    assert len(scripts) == 4
+    (body,) = output.glob("groups/g1/body*.sh")
+    assert {script.resolve() for script in scripts} == {body.resolve()}
+    subprocess.run(["bash", str(output / "groups" / "g1" / "job.sh")], check=True, timeout=120)
+    assert sorted((stub.parent / "ran").read_text().split()) == ["r0a1", "r0a1", "r1a1", "r1a1"]
+    assert all(json.loads(script.with_name("exit.json").read_text())["code"] == 0 for script in scripts)
+    moved = output.rename(tmp_path / "moved\nelsewhere")
+    for path in moved.glob("runs/*/r0a1"):
+        (path / "exit.json").unlink()
+        shutil.rmtree(path / "started")
+        subprocess.run(["bash", str(path / "job.sh")], check=True, timeout=60)
+        assert json.loads((path / "exit.json").read_text())["cause"] == "exit"
+    assert not list(tmp_path.rglob("evil"))
