@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.files import read_json_lines
+from harness.jobs.lock import read_holder
+from harness.jobs.process import is_alive
 from sites import processes
 from sites.clusters import cluster
 from sites.pbs.site import FakePbs, fake_pbs
@@ -84,6 +86,8 @@ class Crashing:
             # a campaign begins with a verb that has a sweep
             self._crash(work, "run" if number == 0 else self.random.choice(VERBS))
         for _ in range(FINISHES):
+            # on this machine submit leaves a harness in the background, which goes on when submit is killed
+            processes.wait_until(lambda: not _is_driven(work), 120)
             if work.harness("run", "--no-report", timeout_s=300).returncode == 0:
                 break
         self._add_up(work)
@@ -164,6 +168,11 @@ class Crashing:
         else:
             found = [status.job_name for status in work.statuses().values() if status.job_id]
         return Counter(name for name in found if name in names)
+
+
+def _is_driven(work: Project) -> bool:
+    holder = read_holder(work.layout.lock)
+    return holder is not None and is_alive(holder.process)
 
 
 def _lines(path: Path) -> int:
