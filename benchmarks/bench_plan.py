@@ -240,8 +240,8 @@ def grow(work: Work, options: argparse.Namespace) -> list[Row]:
     """Cost and memory from ten thousand to a hundred thousand points."""
     few, many = options.points, 10 * options.points
     plans = [work.harness("plan", points=few, rich=True) for _ in range(options.rounds)]
-    small = [work.harness("render", "--mode", "array", points=few) for _ in range(2)]
-    large = [work.harness("render", "--mode", "array", points=many) for _ in range(2)]
+    small = [work.harness("render", "--mode", "array", points=few)]
+    large = [work.harness("render", "--mode", "array", points=many)]
     per_point = paired_ratio([taken.elapsed_s / many for taken in large], [taken.elapsed_s / few for taken in small])
     peak_mb = max(taken.peak_mb for taken in large)
     plan_ms = 1e3 * median(taken.elapsed_s for taken in plans) / few
