@@ -28,8 +28,8 @@ BELIEVED, MOST_FORMS = 6.0, 8
 #: Added to the criterion for each parameter: of forms that predict alike, the simpler is taken.
 _SIMPLER = 0.1
 SAMPLES = 120
-#: Facets that only refine: shared, burden, saturation, join; the last two for few points, which are fitted quickly.
-_REFINING, _FEW = 4, 20
+#: Combinations of facets that are tried at most; what does not fit in refines the best of them.
+MOST_BROAD = 150
 _SHIFT = 1e-5
 _PRECISION = 1e-6
 
@@ -110,8 +110,8 @@ class _Problem:
 def fit_group(group: Group) -> list[Fit]:
     """The fits of the forms tried, best first; empty where there are too few points for any.
 
-    What decides which knob matters is tried in all combinations; then facets of the best are changed one at a time,
-    as long as that helps.
+    What decides which knob matters is tried in all combinations, as far as :data:`MOST_BROAD` allows; then facets of
+    the best are changed one at a time, as long as that helps.
     """
     tried: dict[Form, Fit | None] = {}
 
@@ -125,8 +125,9 @@ def fit_group(group: Group) -> list[Fit]:
 
     facets = _facets(group)
     broad = [first_form(group)]
-    for facet in facets[: -_REFINING if len(group.observations) > _FEW else -2]:
-        broad = [changed for form in broad for changed in facet(form)]
+    for facet in facets[:-2]:
+        wider = [changed for form in broad for changed in facet(form)]
+        broad = wider if len(wider) <= MOST_BROAD else broad
     broad += [replace(form, saturation="linear", join="hard") for form in broad]
     for current in sorted(broad, key=attempt)[:2]:
         while True:
@@ -167,7 +168,7 @@ def first_form(group: Group) -> Form:
 
 
 def _facets(group: Group) -> list[Callable[[Form], Iterator[Form]]]:
-    """For each facet of the form that matters here: the form with each of its values; the last ones only refine."""
+    """For each facet of the form that matters here: the form with each of its values, the most telling first."""
     first = first_form(group)
     values: dict[str, Sequence[object]] = {}
     knobs = [k for k in ("workers", "threads", "cores") if len(group.values(k)) > 1]
@@ -210,6 +211,7 @@ def _judged(problem: _Problem, logs: Floats) -> Fit:
     held_out = residuals / (1 - problem.leverages(logs))
     # the added hundredth: once the data are explained to a tenth of their errors, explaining more is no merit
     criterion = count * math.log(float(np.mean(held_out**2)) + 0.01) + _SIMPLER * parameters
+    criterion = criterion if math.isfinite(criterion) else math.inf
     scale = max(1.0, math.sqrt(square / max(count - parameters, 1)))
     return Fit(problem.form, logs, criterion, scale, residuals * problem.errors)
 

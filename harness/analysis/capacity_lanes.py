@@ -187,7 +187,9 @@ def _prepare(form: Form, value: dict[str, Floats], design: Design) -> Floats:
         loss = loss + value["serial"] * (at_once - 1)
     if "crowding" in value:
         loss = loss + value["crowding"] * at_once * (at_once - 1)
-    prepare: Floats = loss / (value["prepare"] * at_once ** value.get("returns", 1.0))
+    # no exponent of use is larger, and a larger one overflows while a fit looks about
+    returns = np.minimum(value.get("returns", 1.0), 4.0)
+    prepare: Floats = loss / (value["prepare"] * at_once**returns)
     for name, factor in value.items():
         kind, _, level = name.partition(" ")
         if kind in ("depth", "latency"):
