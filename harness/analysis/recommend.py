@@ -107,7 +107,8 @@ def _unfit_data(group: Group) -> Refused | None:
         reason = next(point.reason for point in group.left_out if point.code == code)
         return _refuse(group, code, f"{count} of {used + sum(left.values())} points cannot be relied on: {reason}")
     if used < FEWEST_POINTS:
-        return _refuse(group, "too_few_points", f"{used} points were measured; the model needs {FEWEST_POINTS} or more")
+        reason = f"{used} point{'s were' if used != 1 else ' was'} measured; the model needs {FEWEST_POINTS} or more"
+        return _refuse(group, "too_few_points", reason, _more_points(group, FEWEST_POINTS - used))
     if not any(len(group.values(name)) > 1 for name in Setting.__dataclass_fields__):
         return _refuse(group, "nothing_varied", "no knob was varied")
     return None
@@ -121,6 +122,18 @@ _ADVICE = {
     "failed": "See why with `harness check`, then `harness retry`.",
     "doubtful": "See `harness check`.",
 }
+
+
+def _more_points(group: Group, missing: int) -> str:
+    names = {"cores": "CPU cores per rank", "workers": "workers", "threads": "parallel_threads"}
+    names |= {name: name for name in ("prefetch", "storage", "nodes", "ranks_per_node")}
+    varied = [(axis, group.values(knob)) for knob, axis in names.items() if len(group.values(knob)) > 1]
+    told = [
+        f"{axis} {', '.join(f'{v:g}' if isinstance(v, float) else str(v) for v in values)}" for axis, values in varied
+    ]
+    had = f"Measured so far: {'; '.join(told)}. " if told else ""
+    more = f"Measure {missing} or more further points"
+    return f"{had}{more}: other values, or another of cpu_cores, workers, parallel_threads and prefetch beside."
 
 
 def _refuse(group: Group, code: str, reason: str, advice: str = "", model: Model | None = None) -> Refused:
