@@ -3,6 +3,8 @@ that nobody looked at meanwhile is told the truth. With the database away nothin
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -111,6 +113,16 @@ def test_how_forgotten_jobs_ended(slurm: PrivateSlurm) -> None:
     }
     assert (seen[jobs["failed"]].exit_status, seen[jobs["memory"]].exit_status) == (3, 137)
     assert seen[elements[2]].exit_status == 2
+
+
+def test_doctor_sees_that_there_is_accounting(slurm: PrivateSlurm, make: Make) -> None:
+    work = make(replay())
+    argv = [sys.executable, "-m", "harness", "doctor", "--cluster", str(work.cluster), "--only", "scheduler", "--json"]
+    environment = {**slurm.environment, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(argv, cwd=work.root, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    checks = {check["name"]: check for check in json.loads(done.stdout)}
+    assert checks["history"]["status"] == "ok"
+    assert checks["history"]["message"] == "accounting is on: sacct tells how jobs ended"
 
 
 def test_a_campaign_that_nobody_looked_at(slurm: PrivateSlurm, make: Make) -> None:
