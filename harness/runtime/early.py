@@ -22,6 +22,14 @@ def _keep(number: int, _frame: FrameType | None) -> None:
     _held.append(number)
 
 
+def release() -> None:
+    """Let them end the process again, as they do by themselves: there is nothing left to write."""
+    if signal.getsignal(signal.SIGTERM) is _keep:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is _keep:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def first() -> int | None:
     """The first signal that was held, if any came."""
     return _held[0] if _held else None

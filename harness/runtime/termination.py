@@ -84,4 +84,5 @@ class Watchdog:
         signal.set_wakeup_fd(self._old_fd)
         for number, handler in self._old.items():
             signal.signal(number, handler)
+        early.release()
         os.close(self._write)

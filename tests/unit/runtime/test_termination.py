@@ -79,6 +79,27 @@ def test_a_signal_while_closing_leaves_a_finished_run_finished(tmp_path: Path) -
     assert events(tmp_path)[-1]["ok"] is True
 
 
+AFTERWARDS = """
+import os, signal, sys
+from pathlib import Path
+from harness.runtime import early
+from harness.runtime.clock import SystemClock
+from harness.runtime.events import EventWriter
+from harness.runtime.termination import Watchdog
+early.hold()
+with Watchdog(EventWriter(Path(sys.argv[1]) / "events.r0.jsonl", SystemClock())):
+    pass
+os.kill(os.getpid(), signal.SIGTERM)
+signal.pause()
+"""
+
+
+def test_a_rank_that_has_written_all_is_ended_by_a_signal_as_any_process(tmp_path: Path) -> None:
+    """It may hang in the end of MPI, whose other ranks are gone."""
+    argv = [sys.executable, "-c", AFTERWARDS, str(tmp_path)]
+    assert subprocess.run(argv, env=clean_environment(), timeout=30).returncode == -signal.SIGTERM
+
+
 IMPORTING = """
 import os, signal, sys
 import harness.runtime.early
