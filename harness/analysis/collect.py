@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from harness.analysis import incremental
 from harness.analysis.campaigns import Attempt, attempts, extra_canaries, load_campaign
 from harness.analysis.incremental import Look, Previous
-from harness.analysis.pieces import pieces_of, read_pieces
+from harness.analysis.pieces import pieces_of, prepare, read_pieces
 from harness.analysis.rows_table import SCHEMA, csv_text, rows_table, to_frame
 from harness.analysis.steps_table import StepsWriter
 from harness.files import write_atomically
@@ -67,6 +67,7 @@ class _Found:
 
 def _collect(layout: CampaignLayout, previous: Previous, progress: Progress) -> pa.Table:
     campaign = load_campaign(layout)
+    prepare(0 if previous.known else len(campaign.tasks))
     # before any file is read: what is written meanwhile is seen the next time
     inputs = incremental.inputs(layout)
     tried = attempts(layout)

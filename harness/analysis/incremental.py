@@ -113,6 +113,11 @@ class Previous:
         if not self._steps.schema_arrow.equals(SCHEMA):
             raise ValueError("other columns")
 
+    @property
+    def known(self) -> bool:
+        """Whether there was a collection to rely on."""
+        return bool(self._record)
+
     def unchanged(self) -> bool:
         """Whether neither the campaign, nor its ledger, nor any evidence has changed since."""
         if not self._record or self._record["inputs"] != inputs(self._layout):

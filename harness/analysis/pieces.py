@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import connection
+from multiprocessing import connection, forkserver
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +40,13 @@ class Piece:
     steps: pa.Table
     counts: tuple[int, ...]
     described: tuple[bool, ...]
+
+
+def prepare(attempts: int) -> None:
+    """Let the workers' imports begin, where so many attempts to read are expected: it takes as long as finding them."""
+    if attempts >= PARALLEL_FROM:
+        _prepared()
+        forkserver.ensure_running()
 
 
 def pieces_of(chosen: Sequence[tuple[Attempt, int]]) -> Iterator[list[Attempt]]:
@@ -99,6 +107,7 @@ def _prepared() -> Any:
 
 def _begin() -> None:
     """What a worker does first."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asked
     gc.disable()  # evidence holds no cycles, and a piece is small
     parent = multiprocessing.parent_process()
     if parent is not None:
