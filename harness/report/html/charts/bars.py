@@ -88,7 +88,7 @@ def encodings(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -
         "xaxis": {"title": {"text": "images/s (steady)"}, "range": [0, min(1.05 * max(widest, highest), 2 * highest)]},
         "yaxis": _names([short(group, 60) for group in groups]),
         "height": 160 + len(groups) * (14 + 18 * len(found.names)),
-        "showlegend": True,
+        "showlegend": len(found.names) <= style.MOST_NAMED,
     }
     doubt = "; pale: do not rely on it" if found.doubtful else ""
     chart: Chart = {"title": "Stored form of the samples", "note": f"lines: 95 % interval{doubt}", "wide": True}
@@ -124,7 +124,7 @@ def _storage_chart(panel: storage_staging.Panel, names: list[str]) -> Chart:
         "xaxis": {"title": {"text": "images"}, "nticks": 5},
         "yaxis": {"title": {"text": "time, s"}, "rangemode": "tozero"},
         "shapes": shapes,
-        "showlegend": True,
+        "showlegend": len(names) <= style.MOST_NAMED,
     }
     return {"note": note, "traces": traces, "layout": layout}
 
@@ -151,7 +151,7 @@ def losses(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> l
     layout_ = {
         "xaxis": {"title": {"text": "images consumed per second (steady)"}},
         "yaxis": {"title": {"text": "last training loss"}},
-        "showlegend": True,
+        "showlegend": len(traces) <= style.MOST_NAMED,
     }
     note = "a marker per run; images consumed count repeated ones"
     return [{"title": "Loss against rate", "note": note, "wide": False, "traces": traces, "layout": layout_}]

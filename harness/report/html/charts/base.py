@@ -24,8 +24,8 @@ REFERENCE = "#888888"
 
 
 def safe(text: str) -> str:
-    """Text as plotly must get it to show it literally: it reads a subset of HTML in labels."""
-    return html.escape(text, quote=False)
+    """Text as plotly must get it to show it literally: it reads a subset of HTML, and formulas between dollars."""
+    return html.escape(text, quote=False).replace("$", "&#36;")
 
 
 def short(text: str, width: int = 40) -> str:
