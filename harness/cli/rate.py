@@ -10,7 +10,7 @@ SKIPPED_SHARE = 0.25
 
 
 def rough_images_per_s(paths: AttemptLayout, ranks: int) -> float | None:
-    """Images consumed per second over all ranks, without the run's first quarter; None where nothing was timed."""
+    """Fresh images per second over all ranks, as the table counts them, without the first quarter; None: nothing timed."""
     rates = [_of_rank(paths, rank) for rank in range(ranks)]
     known = [rate for rate in rates if rate is not None]
     return sum(known) if known and len(known) == ranks else None
@@ -24,7 +24,7 @@ def _of_rank(paths: AttemptLayout, rank: int) -> float | None:
         if record.get("event") == "steps":
             begins += record.get("begin_s", [])
             ends += record.get("end_s", [])
-            images += record.get("consumed", [])
+            images += record.get("fresh", [])
     first = int(len(ends) * SKIPPED_SHARE)
     if len(ends) <= first or not len(begins) == len(ends) == len(images):
         return None
