@@ -10,7 +10,7 @@ SKIPPED_SHARE = 0.25
 
 
 def rough_images_per_s(paths: AttemptLayout, ranks: int) -> float | None:
-    """Fresh images per second over all ranks, as the table counts them, without the first quarter; None: nothing timed."""
+    """Fresh images per second over all ranks, as in the table, but for the first quarter; None: nothing was timed."""
     rates = [_of_rank(paths, rank) for rank in range(ranks)]
     known = [rate for rate in rates if rate is not None]
     return sum(known) if known and len(known) == ranks else None
