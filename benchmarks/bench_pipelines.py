@@ -183,7 +183,7 @@ def _rate(blocks: dict[int, Reading]) -> float:
 
 def all_rows(options: argparse.Namespace) -> Iterator[Row]:
     usable = sorted(os.sched_getaffinity(0))
-    for cores in map(int, options.cores.split(",")):
+    for cores in map(int, (options.cores or ("1" if options.quick else "1,2")).split(",")):
         if cores > len(usable):
             print(f"{cores} cores: skipped, this process may use {len(usable)}", flush=True)
             continue
@@ -205,7 +205,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help="where the sets are or are to be made")
     parser.add_argument("--only", metavar="NAME+…", help="these pipelines beside torch_fast; none: an empty string")
-    parser.add_argument("--cores", default="1,2", help="numbers of cores")
+    parser.add_argument("--cores", help="numbers of cores  [default: 1,2; with --quick 1]")
     parser.add_argument("--steps", action="store_true", help="what each step costs, instead of pipelines")
     options = parser.parse_args()
     make_data(options.data)

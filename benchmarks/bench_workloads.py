@@ -1,10 +1,11 @@
 """Step time of our sessions under the step clock against plain scripts of the same models, in one process, in turn.
 
-    python benchmarks/bench_workloads.py [--quick] [--json FILE] [--framework torch|tensorflow]
+    python benchmarks/bench_workloads.py [--quick] [--json FILE] [--part torch|tensorflow|gpu]
 
 ResNet20 with batches of 64 and the DCGAN with batches of 32, data in memory, on all cores of the process. "Plain" is
 what tutorials write: ``model.fit``, ``train_on_batch``, a custom loop as a ``tf.function``, torch's loop of
 ``zero_grad``, ``backward``, ``step``. Ours includes the copy to the device, the clock on every step and its events.
+Where torch sees a GPU, ResNet50 and ResNet34 follow, synthetic and from files (see ``workloads_gpu.py``).
 """
 
 from __future__ import annotations
@@ -19,18 +20,22 @@ from pathlib import Path
 import confined
 from common import Row, arguments, finish, paired_ratio
 
-FRAMEWORKS = ("torch", "tensorflow")
+PARTS = ("torch", "tensorflow", "gpu")
+GPU_ROWS = "ResNet50 and ResNet34 on a GPU: fp32, TF32, bf16, channels_last, compiled, from files"
 AIM = "≤ 1.00 within noise"
 
 
-def rows_of(framework: str, quick: bool) -> Iterator[Row]:
-    """The rows that one framework's process measures."""
+def rows_of(part: str, told: list[str]) -> Iterator[Row]:
+    """The rows that one part's process measures."""
     with tempfile.TemporaryDirectory() as directory:
         found = Path(directory, "found")
         cpus = sorted(os.sched_getaffinity(0))
-        confined.run(f"workloads_{framework}.py", [str(found), *(["--quick"] if quick else [])], cpus)
+        confined.run(f"workloads_{part}.py", [str(found), *told], cpus)
         for line in found.read_text().splitlines():
             name, sides = json.loads(line)
+            if not isinstance(sides, dict):
+                yield Row(name, sides, "%") if name != "skipped" else Row(GPU_ROWS, 0.0, "", note=f"skipped: {sides}")
+                continue
             ours = sides.pop("ours")
             for against, theirs in sides.items():
                 ratio = paired_ratio(ours, theirs)
@@ -41,10 +46,12 @@ def rows_of(framework: str, quick: bool) -> Iterator[Row]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--framework", choices=FRAMEWORKS)
+    parser.add_argument("--part", choices=PARTS, help="only these")
+    parser.add_argument("--rehearse", action="store_true", help="the GPU's cases on the CPU, tiny: shows that they run")
     options = parser.parse_args()
-    chosen = [options.framework] if options.framework else FRAMEWORKS
-    finish([row for framework in chosen for row in rows_of(framework, options.quick)], options)
+    chosen = [options.part] if options.part else PARTS
+    told = [f"--{name}" for name in ("quick", "rehearse") if getattr(options, name)]
+    finish([row for part in chosen for row in rows_of(part, told)], options)
 
 
 if __name__ == "__main__":

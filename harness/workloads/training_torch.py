@@ -85,9 +85,10 @@ class Trainer:
 
     def _gradients(self, loss: Tensor, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
         """Of ``loss`` with respect to ``parameters``, averaged over ranks."""
+        # the last step's are let go first, so that these take their memory, which is still in the caches
+        for parameter in parameters:
+            parameter.grad = None
         if isinstance(self._exchange, WrappingExchange):
-            for parameter in parameters:
-                parameter.grad = None
             # DDP listens to gradients as they are accumulated, which torch.autograd.grad does not do
             torch.autograd.backward(loss, inputs=parameters)
             return [parameter.grad for parameter in parameters if parameter.grad is not None]
