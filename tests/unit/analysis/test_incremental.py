@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -110,3 +111,45 @@ def test_several_processes_give_the_same_tables(campaign: FakeCampaign, monkeypa
     monkeypatch.setattr(pieces.os, "sched_getaffinity", lambda _pid: {0, 1})
     pd.testing.assert_frame_equal(collecting.collect(campaign.layout), alone)
     pd.testing.assert_frame_equal(pd.read_parquet(campaign.layout.steps_parquet), steps)
+
+
+def settle(campaign: FakeCampaign) -> None:
+    """Directories that changed long ago: they show every later change."""
+    for directory in [campaign.layout.runs, *(path for path in campaign.layout.runs.rglob("*") if path.is_dir())]:
+        os.utime(directory, (1e9, 1e9))
+
+
+def test_that_nothing_changed_is_known_without_looking_for_attempts(
+    campaign: FakeCampaign, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(campaign)
+    first = collecting.collect(campaign.layout)
+    stamps = [path.stat().st_mtime_ns for path in (campaign.layout.runs_csv, campaign.layout.collected)]
+    with monkeypatch.context() as patched:
+        patched.setattr(collecting, "attempts", lambda _layout: pytest.fail("looked for attempts"))
+        pd.testing.assert_frame_equal(collecting.collect(campaign.layout), first)
+    assert [path.stat().st_mtime_ns for path in (campaign.layout.runs_csv, campaign.layout.collected)] == stamps
+    read.clear()
+    point = next(iter(campaign.points))
+    events = campaign.layout.attempt(point, 1, 1).events(1)
+    events.write_text(events.read_text() + "torn\n")
+    collecting.collect(campaign.layout)
+    assert read == ["r1a1"]
+
+
+def test_a_new_attempt_shows_in_its_points_directory(campaign: FakeCampaign, read: list[str]) -> None:
+    settle(campaign)
+    collecting.collect(campaign.layout)
+    read.clear()
+    point = next(iter(campaign.points))
+    campaign.add(campaign.points[point].axes, FakeRun([[1.0] + [0.2] * 20] * 2), repeat=2, attempt=2)
+    assert len(collecting.collect(campaign.layout)) == 4
+    assert read == ["r2a2"]
+
+
+def test_a_young_directory_is_looked_into_again(campaign: FakeCampaign) -> None:
+    collecting.collect(campaign.layout)
+    os.utime(campaign.layout.runs)
+    assert incremental.settled(campaign.layout.runs) == 0
+    os.utime(campaign.layout.runs, (1e9, 1e9))
+    assert incremental.settled(campaign.layout.runs) == 10**18
