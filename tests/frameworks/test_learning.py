@@ -126,3 +126,15 @@ def test_engine_reports(maker, framework, modules):
     versions = engine.versions()
     assert modules <= set(versions)
     assert all(versions.values())
+
+
+def test_the_last_steps_gradients_are_gone_when_the_new_ones_are_computed(maker, feed):
+    """Else twice the memory is held, and the new ones find none in the caches."""
+    context = maker.context("resnet20_cifar10", "torch", batch_size=4)
+    session, batch = maker.session(context), feed(context)
+    train(session, batch, 1)
+    parameters, held = list(session.model.parameters()), []
+    assert all(parameter.grad is not None for parameter in parameters)
+    parameters[-1].register_hook(lambda gradient: held.append(sum(p.grad is not None for p in parameters)))
+    train(session, batch, 1)
+    assert held == [0]
