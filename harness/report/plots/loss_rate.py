@@ -22,7 +22,7 @@ NAME = "loss"
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: images consumed per second, the last loss, and its group (batch interval)."""
+    """One run: images consumed per second, the last loss, and its group (batch interval, echo: those that vary)."""
 
     rate: float
     loss: float
@@ -39,14 +39,14 @@ def data(table: pd.DataFrame) -> list[Outcome] | str:
     runs = runs[runs[column].astype(float).abs() < math.inf]
     if runs["point_id"].nunique() < 2:
         return "fewer than two points have a loss"
-    repeated = next((axis for axis in ("batch_interval", "echo") if runs[axis].nunique() > 1), None)
-    if repeated is None:
+    repeated = [axis for axis in ("batch_interval", "echo") if runs[axis].nunique() > 1]
+    if not repeated:
         return "neither batch_interval nor echo was varied"
     return [
         Outcome(
             float(row["consumed_per_s"]),
             float(row[column]),
-            label({repeated: plain(row[repeated])}),
+            label({axis: plain(row[axis]) for axis in repeated}),
             validated,
         )
         for _, row in runs.sort_values(repeated).iterrows()

@@ -209,3 +209,15 @@ def test_one_point_supports_none_of_them_and_each_says_why(tmp_path: Path) -> No
         "utilisation": "no run has two samples of utilisation",
         "ceilings": "no numeric axis was varied",
     }
+
+
+def test_both_kinds_of_reuse_name_a_run_where_both_vary() -> None:
+    reuse = {"batch_interval": [1, 1, 2], "echo": [1, 2, 1]}
+    measured = {"counts": True, "state": "SUCCEEDED", "validation_loss": float("nan"), "consumed_per_s": 10.0}
+    runs = pd.DataFrame({**reuse, "point_id": ["a", "b", "c"], "loss_last": [3.0, 2.0, 1.0]}).assign(**measured)
+    outcomes = loss_rate.data(runs)
+    assert {o.group for o in outcomes} == {
+        "batch interval 1, echo 1",
+        "batch interval 1, echo 2",
+        "batch interval 2, echo 1",
+    }
