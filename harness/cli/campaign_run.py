@@ -16,7 +16,7 @@ from harness.cli.interrupts import orderly
 from harness.cli.options import SweepChoice
 from harness.cli.outcome import Outcome, outcome_of
 from harness.cli.progress import RunProgress, clock_text
-from harness.jobs.drive import Driver, Stop, missing_tasks
+from harness.jobs.drive import Driver, Stop, missing_tasks, task_of
 from harness.jobs.ledger import read_statuses
 from harness.jobs.modes import How, plan_batches
 from harness.jobs.provenance import outdated
@@ -87,7 +87,8 @@ def drive(
 ) -> Outcome:
     """Submit ``missing``, follow everything that is under way, and say how ``tasks`` stand then."""
     campaign, layout = driver.workshop.campaign, driver.workshop.layout
-    wanted = [*missing, *{task for task in tasks if task not in missing and _is_active(task, driver)}]
+    chosen, active = set(missing), {task_of(key) for key in driver.watcher.active()}
+    wanted = [*missing, *(task for task in tasks if task in active and task not in chosen)]
     with RunProgress(console, campaign, layout, wanted) as progress:
         relay.target = progress
         if follow:
@@ -99,10 +100,6 @@ def drive(
     outcome = outcome_of(campaign, layout, tasks, driver.ledger.statuses)
     outcome.interrupted = INTERRUPTED if driver.stop.wanted else 0
     return outcome
-
-
-def _is_active(task: Task, driver: Driver) -> bool:
-    return any((key.point_id, key.repeat) == (task.point_id, task.repeat) for key in driver.watcher.active())
 
 
 def _leave(driver: Driver, console: Console) -> None:
