@@ -23,6 +23,8 @@ from common import Row, arguments, finish, paired_ratio
 PARTS = ("torch", "tensorflow", "gpu")
 GPU_ROWS = "ResNet50 and ResNet34 on a GPU: fp32, TF32, bf16, channels_last, compiled, from files"
 AIM = "≤ 1.00 within noise"
+#: a ratio above this is not excused by a wide interval
+NOISE = 1.03
 
 
 def rows_of(part: str, told: list[str]) -> Iterator[Row]:
@@ -40,7 +42,7 @@ def rows_of(part: str, told: list[str]) -> Iterator[Row]:
             for against, theirs in sides.items():
                 ratio = paired_ratio(ours, theirs)
                 medians = statistics.median(ours), statistics.median(theirs)
-                met = ratio.low <= 1 or ratio.value <= 1
+                met = ratio.value <= 1 or (ratio.low <= 1 and ratio.value <= NOISE)
                 yield Row(name, medians[0], "ms/step", against, medians[1], "ours/plain", ratio, AIM, met)
 
 
