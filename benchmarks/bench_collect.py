@@ -1,6 +1,6 @@
 """Collecting: a campaign's evidence against a bare JSON parser, again unchanged, against JUBE; logs of other programs.
 
-    python benchmarks/bench_collect.py [--quick] [--json FILE] [--runs 10000] [--steps 200] [--ranks 1] [--pairs 5]
+    python benchmarks/bench_collect.py [--quick] [--json FILE] [--runs 10000] [--steps 200] [--ranks 1] [--pairs 3]
 
 Both sides are whole commands, so starting Python and importing count, and use the same number of processes. The
 evidence is that of benchmarks/evidence_maker.py; the bare readers are in benchmarks/bare_readers.py. Derived files are
@@ -154,9 +154,9 @@ def memory_rows(root: Path, huge: Path, steps: int, ranks: int) -> list[Row]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    for name, number in (("runs", 10_000), ("steps", 200), ("ranks", 1), ("pairs", 5), ("logs", 1000)):
+    for name, number in (("runs", 10_000), ("steps", 200), ("ranks", 1), ("pairs", 3), ("logs", 1000)):
         parser.add_argument(f"--{name}", type=int, default=number)
-    parser.add_argument("--jube-runs", type=int, default=200)
+    parser.add_argument("--jube-runs", type=int, default=60)
     options = parser.parse_args()
     huge = (100_000, 8)
     if options.quick:
