@@ -2,13 +2,13 @@
 
     python benchmarks/bench_overhead.py [--quick] [--json FILE] [--cases torch-lenet,tf-resnet20]
 
-Each case runs in a process of its own. There both loops train the same model, fed from the same arrays by the same kind
-of pipeline; short blocks of steps alternate in random order within pairs, so that a drift of the machine falls on both.
-The clocked side has everything that a run has: the step clock, the events on disk, the question to the buffer,
-tf.data's counter in front of its prefetch buffer (the bare side iterates a pipeline without one), and the sampling
-process, which is stopped while the bare side runs. Since it catches up at once, it samples about twice as often per
-second of the clocked side as in a run; events are written at the end of each block, several times a second. Both make
-the cost look larger than it is. The ratio is that of the times of paired blocks, with Student's t on their logarithms.
+Each case runs in a process of its own. There both loops train the same model, fed from the same arrays by the same
+kind of pipeline; blocks of steps that last about a second alternate in random order within pairs, so that a drift of
+the machine falls on both. The clocked side has everything that a run has: the step clock, the events on disk, the
+question to the buffer, tf.data's counter in front of its prefetch buffer (the bare side iterates a pipeline without
+one), and the sampling process, which is stopped while the bare side runs. Since it catches up at once, it samples
+about twice as often per second of the clocked side as in a run, which makes the cost look larger than it is. The
+ratio is that of the times of paired blocks, with Student's t on their logarithms.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Case:
     shape: tuple[int, int, int]
     batch: int
     pipeline: str
-    block_s: float = 0.3
+    block_s: float = 1.0
 
 
 CASES = {
@@ -214,7 +214,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, help="pairs of blocks of each case")
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    pairs = options.pairs or (4 if options.quick else 60)
+    pairs = options.pairs or (4 if options.quick else 48)
     if options.case:
         with tempfile.TemporaryDirectory() as directory:
             print(json.dumps(measured(CASES[options.case], pairs, Path(directory))))

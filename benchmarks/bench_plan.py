@@ -19,6 +19,7 @@ point grows with their number. Rounds alternate.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -33,6 +34,7 @@ AXES = {"cpu_cores": (1, 2, 4, 8, 16), "prefetch": (1, 8), "batch_size": (32, 64
 #: points of these axes; a fourth makes a multiple of them
 BLOCK = 20
 PEAK_AIM_MB = 300
+GROW_PAIRS = 3
 RATIO_AIM = 50
 
 SWEEP = """\
@@ -179,7 +181,9 @@ class Work:
         return taken
 
     def _fresh(self, name: str) -> Path:
+        """An empty place, and nothing left to write: to be durable, ours waits for the disk, also for others' files."""
         shutil.rmtree(self.root / name, ignore_errors=True)
+        os.sync()
         return self.root / name
 
     @staticmethod
@@ -240,8 +244,8 @@ def grow(work: Work, options: argparse.Namespace) -> list[Row]:
     """Cost and memory from ten thousand to a hundred thousand points."""
     few, many = options.points, 10 * options.points
     plans = [work.harness("plan", points=few, rich=True) for _ in range(options.rounds)]
-    small = [work.harness("render", "--mode", "array", points=few)]
-    large = [work.harness("render", "--mode", "array", points=many)]
+    pairs = [[work.harness("render", "--mode", "array", points=n) for n in (few, many)] for _ in range(GROW_PAIRS)]
+    small, large = ([pair[side] for pair in pairs] for side in (0, 1))
     per_point = paired_ratio([taken.elapsed_s / many for taken in large], [taken.elapsed_s / few for taken in small])
     peak_mb = max(taken.peak_mb for taken in large)
     plan_ms = 1e3 * median(taken.elapsed_s for taken in plans) / few

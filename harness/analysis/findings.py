@@ -43,7 +43,7 @@ CODES: dict[str, tuple[str, str]] = {
     "input_bound_idle_cores": ("warning", "training waits for data while cores are idle"),
     "others_use_the_cores": ("warning", "other processes used the CPUs of this run"),
     "threads_oversubscribed": ("warning", "more threads or workers than twice the cores"),
-    "threads_spin": ("warning", "computing threads that wait by spinning share their cores with loader workers"),
+    "threads_spin": ("info", "computing threads that wait by spinning share their cores with loader workers"),
     "worker_cpus_differ": ("warning", "a loader worker may use other CPUs than its rank"),
     "every_rank_reads_all": ("warning", "every rank reads the data of all ranks"),
     "memory_holds_data": ("info", "the page cache can hold the whole data set, and its state was not set"),

@@ -181,7 +181,11 @@ def _cause_findings(run: RunEvidence, measured: measure.Measurement, cells: Mapp
 
 
 def _spinning_findings(run: RunEvidence, threads: int, cores: int) -> Iterator[Finding]:
-    """OpenMP's threads spin for a while before they sleep, on cores that loader workers want."""
+    """OpenMP's threads spin for a while before they sleep, on cores that loader workers want.
+
+    Worth knowing, no fault: with two threads and a worker on two idle cores, spinning is half as fast again as sleeping
+    (benchmarks/bench_waiting_threads.py).
+    """
     axes = run.spec.axes if run.spec else None
     if axes is None or axes.framework != "torch" or axes.gpus_per_rank or not axes.workers or threads < 2:
         return
@@ -189,7 +193,10 @@ def _spinning_findings(run: RunEvidence, threads: int, cores: int) -> Iterator[F
     settings = settings if isinstance(settings, dict) else {}
     passive = str(settings.get("OMP_WAIT_POLICY", "")).lower() == "passive" or settings.get("GOMP_SPINCOUNT") == "0"
     if threads + axes.workers > cores and not passive:
-        advice = "Compare with `environment: {OMP_WAIT_POLICY: passive}` in the cluster's file, or with fewer threads."
+        advice = (
+            "Spinning is quick on cores of the run's own and costs most where others want them: compare with "
+            "`environment: {OMP_WAIT_POLICY: passive}` in the cluster's file, or with fewer threads."
+        )
         yield findings.make("threads_spin", advice, threads=threads, workers=axes.workers, cores=cores)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from harness.analysis.points import point_results, sort_key
 from harness.analysis.scaling import label, series_axes
@@ -70,11 +71,12 @@ def draw(bars: Bars, campaign: Campaign) -> Figure:
             if estimate is not None:
                 y = -row - (index - (len(names) - 1) / 2) * height
                 pale = 0.35 if (bars.groups[place], name) in bars.doubtful else 1.0
-                ax.barh(y, estimate.value, height * 0.92, label=style.wrapped(name), alpha=pale, **_look(index))
+                ax.barh(y, estimate.value, height * 0.92, alpha=pale, **_look(index))
                 if estimate.known:
                     ax.plot([estimate.low, estimate.high], [y, y], color="black", linewidth=1)
     ax.set_yticks([-row for row in range(len(places))], labels)
     _finish(figure, bars)
+    style.legend_below(figure, {style.wrapped(name): _sample(index) for index, name in enumerate(names)})
     shown = style.of_all(places, bars.groups, "groups") + style.of_all(names, bars.names, bars.axis + "s")
     style.note(figure, campaign, shown + _note(bars))
     return figure
@@ -83,6 +85,12 @@ def draw(bars: Bars, campaign: Campaign) -> Figure:
 def _look(index: int) -> dict[str, Any]:
     colour = style.COLOURS[index % len(style.COLOURS)]
     return {"color": colour, "edgecolor": "white", "hatch": _HATCHES[index // len(style.COLOURS) % len(_HATCHES)]}
+
+
+def _sample(index: int) -> Patch:
+    """The legend's entry: in full colour, though all bars of the name may be pale."""
+    look = _look(index)
+    return Patch(facecolor=look["color"], edgecolor=look["edgecolor"], hatch=look["hatch"])
 
 
 _HATCHES = ("", "//", "..")
@@ -100,7 +108,6 @@ def _finish(figure: Figure, bars: Bars) -> None:
     ax.set_xlim(0, min(MOST_HEADROOM * highest, 1.05 * max(highest, widest)))
     ax.set_xlabel("images/s (steady)")
     ax.grid(axis="y", visible=False)
-    style.legend_below(figure, style.handles_of([ax]))
 
 
 def _note(bars: Bars) -> str:
