@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sites.processes import wait_for
 
 from harness.files import read_json_lines
 from harness.jobs import engine
@@ -100,13 +100,6 @@ def refused(state: Path, *words: str) -> None:
     assert said.count(FULL) == 1, said
     assert "make room there" in said
     assert len([line for line in said.splitlines() if line.startswith("harness: ")]) == 1
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def measured(layout: CampaignLayout) -> Counter[str]:

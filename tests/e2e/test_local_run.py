@@ -10,13 +10,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sites.processes import wait_for
 
 from harness.jobs import engine
 from harness.jobs.ledger import read_statuses
@@ -121,14 +121,6 @@ def json_in(text: str) -> dict[str, Any]:
     """The JSON object that stands in the text."""
     found: dict[str, Any] = json.JSONDecoder().raw_decode(text[text.index("{") :])[0]
     return found
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-    return value
 
 
 def first_of(project: Project, state: str) -> Callable[[], Any]:

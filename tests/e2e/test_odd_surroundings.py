@@ -6,11 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sites.processes import wait_for
 
 from harness.jobs.ledger import read_statuses
 from harness.jobs.local_registry import STATE_VARIABLE
@@ -43,13 +42,6 @@ def layout(root: Path) -> CampaignLayout:
 
 def states(root: Path) -> list[str]:
     return [status.state.value for status in read_statuses(layout(root).ledger).values()]
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(

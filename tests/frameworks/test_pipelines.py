@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from sites.processes import wait_for
 
 from harness.errors import HarnessError, UserError
 from harness.pipelines.stream import BatchStream
@@ -103,14 +104,6 @@ def test_ranks_deliver_each_sample_once(opened, loader):
     assert sorted(laid[:37]) == list(range(37))
 
 
-def wait_for(condition):
-    for _ in range(500):
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail("it did not come about within 5 s")
-
-
 @pytest.mark.parametrize(
     ("loader", "depth"),
     [
@@ -126,14 +119,14 @@ def test_occupancy_counts_ready_batches(opened, loader, depth):
     pipeline = opened(loader(numbered()))
     supply = pipeline.batches()
     next(supply)
-    wait_for(lambda: pipeline.occupancy() == depth)
+    assert wait_for(lambda: pipeline.occupancy() == depth)
 
 
 @pytest.mark.parametrize("multiprocess", [False, True])
 def test_batches_in_the_making_are_not_counted(opened, multiprocess):
     pipeline = opened(keras_loader(numbered(Blocking()), 1, multiprocess))
     pipeline._enqueuer.start()
-    wait_for(lambda: pipeline._enqueuer.future_queue.full())
+    assert wait_for(lambda: pipeline._enqueuer.future_queue.full())
     assert pipeline.occupancy() == 0
 
 
@@ -171,7 +164,7 @@ def test_closing_ends_workers(loader):
     take(pipeline, 2)
     pids = _children()
     pipeline.close()
-    wait_for(lambda: not (set(pids) & set(_children())) and threading.active_count() <= threads)
+    assert wait_for(lambda: not (set(pids) & set(_children())) and threading.active_count() <= threads)
 
 
 def _children() -> list[int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sites.processes import wait_for
 
 pytest.importorskip("tensorflow")
 
@@ -107,21 +108,13 @@ def test_the_queue_delivers_each_record_once_an_epoch(opened, digits, records, w
     assert as_pixels[:53] != as_pixels[53:106]
 
 
-def wait_for(condition):
-    for _ in range(1000):
-        if condition():
-            return
-        threading.Event().wait(0.01)
-    pytest.fail("it did not come about within 10 s")
-
-
 def test_the_queue_fills_to_its_capacity(opened, digits):
     """Which here is 42 samples: eight batches of five and two over."""
     pipeline = opened("tf_queue", digits, workers=2, options={"queue_capacity": 42, "enqueue_samples": 2})
     supply = pipeline.batches()
     for _ in range(3):
         next(supply)
-        wait_for(lambda: pipeline.occupancy() == 8)
+        assert wait_for(lambda: pipeline.occupancy() == 8)
     assert int(pipeline._queue.size()) == 42
 
 
@@ -131,7 +124,7 @@ def test_the_queue_fills_before_the_first_step(opened, digits, monkeypatch):
     options = {"queue_capacity": 37, "enqueue_samples": 1, "fill_s": 2.5}
     pipeline = opened("tf_queue", digits, workers=1, options=options)
     assert pauses == [2.5]
-    wait_for(lambda: int(pipeline._queue.size()) == 37)
+    assert wait_for(lambda: int(pipeline._queue.size()) == 37)
     assert pipeline.occupancy() == 7
     assert pipeline.worker_cpus() == sorted(os.sched_getaffinity(0))
 
@@ -147,7 +140,7 @@ def test_closing_ends_threads_that_wait_for_room(opened, digits, workers):
     pipeline = opened("tf_queue", digits, workers=workers, options={"queue_capacity": 40})
     take(pipeline, 1)
     pipeline.close()
-    wait_for(lambda: threading.active_count() <= before)
+    assert wait_for(lambda: threading.active_count() <= before)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sites.processes import wait_for
 
 pytest.importorskip("tensorflow")
 
@@ -309,14 +310,6 @@ def test_the_order_follows_the_seed(opened, tree):
     assert first == again != other
 
 
-def wait_for(condition):
-    for _ in range(1000):
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail("it did not come about within 10 s")
-
-
 @pytest.mark.parametrize("name", ["tf_files", *RECORDS])
 def test_occupancy_is_the_depth_of_the_filled_buffer(opened, tree, shards, name):
     path, encoding = (tree, "native") if name == "tf_files" else (shards, "tfrecord")
@@ -325,7 +318,7 @@ def test_occupancy_is_the_depth_of_the_filled_buffer(opened, tree, shards, name)
     supply = pipeline.batches()
     for _ in range(3):
         next(supply)
-        wait_for(lambda: pipeline.occupancy() == 3)
+        assert wait_for(lambda: pipeline.occupancy() == 3)
     time.sleep(0.1)
     assert pipeline.occupancy() == 3
 

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import numpy as np
 import psutil
 import pytest
 from PIL import Image
+from sites.processes import wait_for
 
 pytest.importorskip("torch")
 
@@ -434,18 +434,10 @@ def test_a_loader_thread_starts_no_openmp_threads_of_its_own():
     assert during == f"(256, 256, 3) {int(before) + 1}"
 
 
-def wait_for(condition):
-    for _ in range(500):
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail("it did not come about within 5 s")
-
-
 @pytest.mark.parametrize("name", ["torch_files", "torch_fast"])
 def test_occupancy_counts_ready_batches_up_to_the_buffers_depth(opened, sets, name):
     pipeline = opened(name, sets["native"], workers=2, prefetch=3)
-    wait_for(lambda: pipeline.occupancy() == 6)
+    assert wait_for(lambda: pipeline.occupancy() == 6)
     next(pipeline.batches())
     assert pipeline.worker_cpus() == sorted(os.sched_getaffinity(0))
 
@@ -464,7 +456,7 @@ def test_closing_ends_workers(opened, sets, name):
     take(pipeline, 1)
     assert len(children() - before) + threading.active_count() - threads >= 2
     pipeline.close()
-    wait_for(lambda: not children() - before and threading.active_count() <= threads)
+    assert wait_for(lambda: not children() - before and threading.active_count() <= threads)
 
 
 @pytest.mark.parametrize("name", ENCODINGS)

@@ -9,6 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
+
+Value = TypeVar("Value")
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float, every_s: float = 0.05) -> bool:
@@ -19,6 +22,15 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, every_s: float =
             return False
         time.sleep(every_s)
     return True
+
+
+def wait_for(condition: Callable[[], Value], timeout_s: float = 60.0) -> Value:
+    """Poll ``condition`` and return its first true value; the test fails where there is none in ``timeout_s``."""
+    deadline = time.monotonic() + timeout_s
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"it did not happen within {timeout_s:g} s"
+        time.sleep(0.02)
+    return value
 
 
 def alive(pid: int) -> bool:

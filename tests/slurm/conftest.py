@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sites.clusters import cluster
+from sites.projects import Project, project
 from sites.slurm.site import PrivateSlurm, lacking
 from sites.slurm.site import private_slurm as running_slurm
 
@@ -18,6 +21,17 @@ def private_slurm() -> Iterator[PrivateSlurm]:
         pytest.skip(f"no private Slurm: {reason}")
     with running_slurm() as site:
         yield site
+
+
+@pytest.fixture
+def make(private_slurm: PrivateSlurm, tmp_path: Path) -> Callable[..., Project]:
+    """make(sweep, directory=…, **cluster fields) → a project on the private Slurm."""
+
+    def build(sweep: dict[str, Any], directory: str = "project", **more: Any) -> Project:
+        description = cluster("private", "slurm", tmp_path / "data", nodes=2, **more)
+        return project(tmp_path / directory, description, sweep, private_slurm.environment)
+
+    return build
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from sites import processes
-from sites.clusters import cluster
-from sites.projects import Project, project, replay
+from sites.projects import Project, replay
 from sites.slurm.site import PrivateSlurm
 
 pytestmark = [
@@ -30,17 +29,6 @@ STUB = """#!/bin/bash
 printf '{"event":"run_start"}\\n{"event":"run_end","ok":true}\\n' >"${@: -1}.tmp"
 mv "${@: -1}.tmp" "$(dirname "${@: -1}")/events.r0.jsonl"
 """
-
-
-@pytest.fixture
-def make(private_slurm: PrivateSlurm, tmp_path: Path) -> Make:
-    """make(sweep, directory=…, **cluster fields) → a project on the private Slurm."""
-
-    def build(sweep: dict[str, Any], directory: str = "project", **more: Any) -> Project:
-        description = cluster("private", "slurm", tmp_path / "data", nodes=2, **more)
-        return project(tmp_path / directory, description, sweep, private_slurm.environment)
-
-    return build
 
 
 def workers(count: int) -> dict[str, Any]:

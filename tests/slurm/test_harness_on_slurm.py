@@ -26,17 +26,6 @@ pytestmark = [
 Make = Callable[..., Project]
 
 
-@pytest.fixture
-def make(private_slurm: PrivateSlurm, tmp_path: Path) -> Make:
-    """make(sweep, directory=…, **cluster fields) → a project on the private Slurm."""
-
-    def build(sweep: dict[str, Any], directory: str = "project", **more: Any) -> Project:
-        description = cluster("private", "slurm", tmp_path / "data", nodes=2, **more)
-        return project(tmp_path / directory, description, sweep, private_slurm.environment)
-
-    return build
-
-
 def output_of(done: Any) -> str:
     return f"{done.stdout}{done.stderr}"
 

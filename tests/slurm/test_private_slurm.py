@@ -85,7 +85,7 @@ def test_a_node_set_down_fails_its_job(private_slurm: PrivateSlurm) -> None:
     private_slurm.wait(job_id, ["RUNNING"])
     private_slurm.set_down("node4")
     try:
-        private_slurm.wait(job_id, ["NODE_FAIL"])
+        assert private_slurm.wait(job_id, ["NODE_FAIL"])["JobState"] == "NODE_FAIL"
     finally:
         private_slurm.set_up("node4")
 
@@ -126,7 +126,7 @@ def test_walltime_ends_a_job(private_slurm: PrivateSlurm, slow_ends: dict[str, s
 
 
 def test_a_dead_slurmd_fails_its_job(private_slurm: PrivateSlurm, slow_ends: dict[str, str]) -> None:
-    private_slurm.wait(slow_ends["power"], ["NODE_FAIL"])
+    assert private_slurm.wait(slow_ends["power"], ["NODE_FAIL"])["JobState"] == "NODE_FAIL"
 
 
 def test_nothing_is_left_when_its_user_is_killed() -> None:

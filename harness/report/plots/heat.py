@@ -9,11 +9,13 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
-from harness.analysis.points import PointResult, sort_key
+from harness.analysis.points import PointResult, point_results, sort_key
 from harness.analysis.scaling import determines, numeric_axes
+from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.report.grid import text
 from harness.report.numbers import number
@@ -52,6 +54,18 @@ def pair_of_axes(results: Sequence[PointResult], campaign: Campaign) -> tuple[st
             if not determines(results, rows, columns) and not determines(results, columns, rows):
                 return rows, columns
     return None
+
+
+def steps_over_axes(
+    layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign
+) -> tuple[tuple[str, str], pd.DataFrame] | str:
+    """The pair of axes of the measured points and the steps of all rank 0s; or what is missing."""
+    axes = pair_of_axes([r for r in point_results(table) if r.runs], campaign)
+    if axes is None:
+        return "no two numeric axes were varied independently"
+    if not layout.steps_parquet.is_file():
+        return f"no {layout.steps_parquet.name}; run `harness collect {campaign.name}`"
+    return axes, pd.read_parquet(layout.steps_parquet, filters=[("rank", "==", 0)])
 
 
 def make(

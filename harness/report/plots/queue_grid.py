@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from harness.analysis.points import plain, point_results, sort_key
+from harness.analysis.points import plain, sort_key
 from harness.analysis.scaling import label
 from harness.analysis.stats import Floats
 from harness.layout import CampaignLayout
@@ -45,12 +45,10 @@ class Grid:
 
 def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Grid | str:
     """The first counting run of each point; where further axes vary, the points with their first values."""
-    axes = heat.pair_of_axes([r for r in point_results(table) if r.runs], campaign)
-    if axes is None:
-        return "no two numeric axes were varied independently"
-    if not layout.steps_parquet.is_file():
-        return f"no {layout.steps_parquet.name}; run `harness collect {campaign.name}`"
-    steps = pd.read_parquet(layout.steps_parquet, filters=[("rank", "==", 0)])
+    measured = heat.steps_over_axes(layout, table, campaign)
+    if isinstance(measured, str):
+        return measured
+    axes, steps = measured
     if not steps["occupancy"].notna().any():
         return "no buffer or queue could be read"
     ranked = dict(iter(steps.groupby(["point_id", "repeat", "attempt"])))

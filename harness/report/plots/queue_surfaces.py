@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from harness.analysis.points import plain, point_results
+from harness.analysis.points import plain
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.report.plots import heat, style
@@ -30,12 +30,10 @@ class Surfaces:
 
 def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Surfaces | str:
     """Means over the repeats, after the first step; or what is missing."""
-    axes = heat.pair_of_axes([r for r in point_results(table) if r.runs], campaign)
-    if axes is None:
-        return "no two numeric axes were varied independently"
-    if not layout.steps_parquet.is_file():
-        return f"no {layout.steps_parquet.name}; run `harness collect {campaign.name}`"
-    steps = pd.read_parquet(layout.steps_parquet, filters=[("rank", "==", 0)])
+    measured = heat.steps_over_axes(layout, table, campaign)
+    if isinstance(measured, str):
+        return measured
+    axes, steps = measured
     found: dict[str, dict[tuple[Any, Any], list[float]]] = {"enqueue": {}, "step": {}}
     runs = table[table["counts"].fillna(False).astype(bool)].set_index(["point_id", "repeat", "attempt"])
     for key, part in steps.groupby(["point_id", "repeat", "attempt"]):

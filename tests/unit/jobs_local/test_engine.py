@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sites.processes import wait_for
 
 from harness.errors import UserError
 from harness.jobs import engine, keeper
@@ -32,14 +33,6 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
         state = job.state()
         if state is not None:
             wait_for(lambda job=job: ended(job), 20)
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-    return value
 
 
 def ended(job: JobDirectory) -> State | None:
