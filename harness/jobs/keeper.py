@@ -39,24 +39,32 @@ def keep(registry: Registry, job: JobDirectory) -> None:
         job.write_state(state, state="CANCELLED", cause="cancel", ended_unix_s=time.time())
         return
     os.sched_setaffinity(0, share.cpus)
+    running = replace(state, state="RUNNING", cpus=share.cpus, started_unix_s=time.time())
+    _record(job, running)  # first: what the script does can be seen at once, and must not be a queued job's
     child = _start(job, request, share)
     leader = identify(child.pid) or Identity(child.pid, 0, me.boot_id)  # 0 ticks: it has ended already
-    running = replace(state, state="RUNNING", leader=leader, cpus=share.cpus, started_unix_s=time.time())
-    with suppress(OSError):  # a full disk: the job runs all the same, and is told of when it has ended
-        job.write_state(running)
+    running = replace(running, leader=leader)
+    _record(job, running)
     # The script has copies of the open locks: it holds the CPUs, too, even should this keeper be killed.
     cause = _supervise(job, request, child)
     end_members(job.id, child.pid)
+    ended_unix_s = time.time()  # before the next job may start
     share.release()
-    _finish_in_the_end(job, running, cause, child.wait())
+    _finish_in_the_end(job, running, cause, child.wait(), ended_unix_s)
 
 
-def _finish_in_the_end(job: JobDirectory, state: State, cause: str, returncode: int) -> None:
+def _record(job: JobDirectory, state: State) -> None:
+    """On a full disk the job runs all the same, and is told of when it has ended."""
+    with suppress(OSError):
+        job.write_state(state)
+
+
+def _finish_in_the_end(job: JobDirectory, state: State, cause: str, returncode: int, ended_unix_s: float) -> None:
     """Record the end of a job as soon as the disk takes it: until then it would count as running."""
     until = time.monotonic() + KEEP_TRYING_S
     while True:
         try:
-            finish(job, state, cause, returncode)
+            finish(job, state, cause, returncode, ended_unix_s)
             return
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT) or time.monotonic() > until:
@@ -64,11 +72,11 @@ def _finish_in_the_end(job: JobDirectory, state: State, cause: str, returncode: 
             time.sleep(TRY_AGAIN_S)
 
 
-def finish(job: JobDirectory, state: State, cause: str, returncode: int | None) -> State:
+def finish(job: JobDirectory, state: State, cause: str, returncode: int | None, ended_unix_s: float) -> State:
     """Record the end of a job; ``returncode`` None where nobody waited for it."""
     word = {"walltime": "TIMED_OUT", "cancel": "CANCELLED"}.get(cause, "SUCCEEDED" if returncode == 0 else "FAILED")
     code = 128 - returncode if returncode is not None and returncode < 0 else returncode
-    return job.write_state(state, state=word, cause=cause, exit_status=code, ended_unix_s=time.time())
+    return job.write_state(state, state=word, cause=cause, exit_status=code, ended_unix_s=ended_unix_s)
 
 
 def end_members(job_id: str, session: int) -> None:
@@ -156,7 +164,7 @@ def has_members(job: JobDirectory, state: State) -> bool:
 def stop_unsupervised(job: JobDirectory, state: State, cause: str) -> State:
     """End a running job whose keeper was killed, as the keeper would have."""
     end_members(job.id, _session(state))
-    return finish(job, state, cause, None)
+    return finish(job, state, cause, None, time.time())
 
 
 def _session(state: State) -> int:

@@ -100,9 +100,10 @@ def _memory_fits(registry: Registry, request: Request) -> bool:
 
 def _held_bytes(job: JobDirectory) -> int:
     state, request = job.state(), job.request()
-    if state is None or request is None or state.state != "RUNNING" or state.leader is None:
+    if state is None or request is None or state.state != "RUNNING":
         return 0
-    return (request.memory_bytes or 0) if is_alive(state.keeper) or is_alive(state.leader) else 0
+    holders = [state.keeper, *filter(None, [state.leader])]
+    return (request.memory_bytes or 0) if any(map(is_alive, holders)) else 0
 
 
 def _number(cpu: int, fact: str, default: int = 0) -> int:

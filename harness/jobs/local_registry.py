@@ -50,7 +50,8 @@ class Request:
 
 @dataclass(frozen=True)
 class State:
-    """How a job stands. ``keeper`` supervises; ``leader`` is the script's process and its session's id.
+    """How a job stands. ``keeper`` supervises; ``leader`` is the script's process and its session's id,
+    None until it is started.
 
     ``cause`` of an ended job: exit (by itself), walltime or cancel; ``exit_status`` as a shell counts: 128 + signal.
     """
