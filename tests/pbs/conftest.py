@@ -16,9 +16,9 @@ TRANSCRIPTS = Path(__file__).parents[1] / "transcripts" / "openpbs.jsonl"
 
 
 @pytest.fixture
-def fake_pbs() -> Iterator[FakePbs]:
-    """A site of two nodes with 16 cores and 4 GPUs each, empty."""
-    with running_pbs() as site:
+def fake_pbs(request: pytest.FixtureRequest) -> Iterator[FakePbs]:
+    """A site of two nodes with 16 cores and 4 GPUs each, empty. Its settings may be an indirect parameter."""
+    with running_pbs(**getattr(request, "param", {})) as site:
         yield site
         log = site.log()
     assert not log, f"the fake itself failed:\n{log}"

@@ -16,8 +16,6 @@ from sites.pbs import answers, options
 from sites.pbs.site import FakePbs
 from sites.pbs.site import fake_pbs as running_pbs
 
-pytestmark = pytest.mark.timeout(120)
-
 NOT_REPLAYED = {
     "qsub_server_down": "needs a server that is down: test_faults.py",
     "qsub_root_refused": "needs a site that rejects root: test_root_is_refused",
@@ -113,8 +111,8 @@ COMPARED = (
 SOMETIMES = {"session_id"}
 JOINED = "#!/bin/bash\n#PBS -j oe\n"
 KILLED = JOINED + "kill -9 $$\n"
-SLEEP = JOINED + "sleep 60\n"
-TRAP = JOINED + "trap '' TERM; sleep 60 & wait; wait; sleep 60\n"
+SLEEP = JOINED + "sleep 300\n"
+TRAP = JOINED + "trap '' TERM; sleep 300 & wait; wait; sleep 300\n"
 #: transcript → (script, options, what is done with the job, flags of qstat)
 SITUATIONS = {
     "qstat_json_hist_ok": (JOINED + "true\n", ["-N", "ok"], "end", "-x"),
@@ -134,6 +132,8 @@ SITUATIONS = {
 }
 
 
+# a script that ignores TERM is killed after the delay
+@pytest.mark.parametrize("fake_pbs", [{"kill_delay_s": 1.0}], indirect=True, ids=[""])
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_a_job_is_described_as_recorded(fake_pbs: FakePbs, transcripts: dict[str, dict[str, Any]], name: str) -> None:
     script, more, act, flag = SITUATIONS[name]
@@ -161,7 +161,7 @@ def recorded_attributes(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_an_array_is_described_as_recorded(fake_pbs: FakePbs, transcripts: dict[str, dict[str, Any]]) -> None:
-    script = "#!/bin/bash\n#PBS -l select=1:ncpus=1\n#PBS -l walltime=00:05:00\nsleep 60\n"
+    script = "#!/bin/bash\n#PBS -l select=1:ncpus=1\n#PBS -l walltime=00:05:00\nsleep 300\n"
     array = fake_pbs.qsub(script, "-J", "0-9", "-N", "arr", "-v", "SLP=8")
     for index in range(10):
         fake_pbs.wait(f"{array.partition('[')[0]}[{index}].pbshost", "R")

@@ -97,7 +97,17 @@ def end(targets: Iterable[int], grace_s: float = 5.0) -> None:
     send(targets, signal.SIGTERM)
     if not wait_until(lambda: not any(alive(pid) for pid in targets), grace_s):
         send([pid for pid in targets if alive(pid)], signal.SIGKILL)
-        wait_until(lambda: not any(alive(pid) for pid in targets), 5)
+        wait_until(lambda: not any(alive(pid) for pid in targets), 60)
+
+
+def kill_all(entry: str) -> None:
+    """KILL every process with ``NAME=value`` in its environment, but this one and its ancestors, and see them gone."""
+
+    def are_gone() -> bool:
+        send(left := with_environment(entry), signal.SIGKILL)
+        return not left
+
+    wait_until(are_gone, 60)
 
 
 def named_host(name: str) -> list[str]:

@@ -36,6 +36,15 @@ def replay(seconds: float = 0.0, **changes: Any) -> dict[str, Any]:
     }
 
 
+class Spawned(subprocess.Popen[str]):
+    """Ended, and not waited for, where the test has failed."""
+
+    def __exit__(self, kind: type[BaseException] | None, value: Any, traceback: Any) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, value, traceback)
+
+
 @dataclass
 class Project:
     """``environment`` is the site's, so that its commands are found."""
@@ -61,15 +70,15 @@ class Project:
         paths = {"PYTHONPATH": f"{TESTS.parent}:{TESTS}"}
         return {"cwd": self.root, "env": {**self.environment, **paths, **more}, "text": True}
 
-    def harness(self, *words: str, timeout_s: float = 90, **more: str) -> subprocess.CompletedProcess[str]:
+    def harness(self, *words: str, timeout_s: float = 240, **more: str) -> subprocess.CompletedProcess[str]:
         """``harness VERB`` on this campaign, to its end."""
         argv = self._argv(words)
         return subprocess.run(argv, capture_output=True, timeout=timeout_s, check=False, **self._options(more))
 
-    def spawn(self, *words: str, **more: str) -> subprocess.Popen[str]:
+    def spawn(self, *words: str, **more: str) -> Spawned:
         """``harness VERB`` begun, its output in a pipe."""
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        return subprocess.Popen(self._argv(words), **streams, **self._options(more))
+        return Spawned(self._argv(words), **streams, **self._options(more))
 
     # what came of it
 
@@ -86,7 +95,7 @@ class Project:
     def job_ids(self) -> list[str]:
         return [status.job_id for _, status in sorted(self.statuses().items()) if status.job_id]
 
-    def wait_states(self, states: list[str], timeout_s: float = 30) -> None:
+    def wait_states(self, states: list[str], timeout_s: float = 90) -> None:
         reached = processes.wait_until(lambda: self.states() == states, timeout_s, every_s=0.1)
         assert reached, f"{self.states()} instead of {states}: {self.reasons()}"
 

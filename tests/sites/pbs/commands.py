@@ -31,7 +31,9 @@ async def qsub(server: Server, command: Mapping[str, Any]) -> Reply:
     variables = _variables(request, command, server)
     needs = _check(server, request, command)
     if late := server.fault("late", "qsub"):
-        await asyncio.sleep(late["seconds"])
+        await asyncio.sleep(late.get("seconds", 0))
+        while "until" in late and not Path(late["until"]).exists():
+            await asyncio.sleep(0.02)
     job = Job(
         number=next(server.numbers),
         name=request.values.get("N", name),

@@ -156,12 +156,13 @@ async def _enforce_walltime(host: Host, job: Job, unit: Unit) -> None:
 async def terminate(host: Host, unit: Unit, reason: str, force: bool = False) -> None:
     """TERM every process of the session, KILL what is left after the delay; at once with ``force``."""
     unit.killed_for = unit.killed_for or reason
-    session_id = unit.session_id
-    if session_id is None:
-        return
+    while (session_id := unit.session_id) is None:  # it is only just being started
+        await asyncio.sleep(0.01)
     if not force:
         processes.send(processes.in_session(session_id), signal.SIGTERM)
-        await asyncio.sleep(host.kill_delay_s)
+        deadline = time.monotonic() + host.kill_delay_s
+        while unit.state == "R" and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
     if unit.state == "R":
         processes.send(processes.in_session(session_id), signal.SIGKILL)
 

@@ -72,7 +72,7 @@ class Server:
         if command == "control":
             return self._control(request)
         with (self.base / "commands.jsonl").open("a") as stream:
-            stream.write(json.dumps([command, *request["argv"]]) + "\n")
+            stream.write(json.dumps({"command": command, "argv": request["argv"]}) + "\n")
         if self.settings.down or self.fault("down", command):
             return server_down(command, answers.as_json({}) if "-F" in request["argv"] else "")
         if hang := self.fault("hang_before", command):
@@ -112,6 +112,9 @@ class Server:
                     job.forgotten = True
         elif verb == "kill":
             self._kill_some(value)
+        elif verb == "expire":
+            for _, unit in self.units("R"):
+                self._keep(asyncio.create_task(terminate(self.host, unit, "walltime")))
         return Reply(json.dumps([self._told(job) for job in self.jobs.values()]))
 
     @staticmethod
@@ -275,7 +278,8 @@ async def serve(base: Path) -> None:
             writer.close()
 
     listener = await asyncio.start_unix_server(connection, base / "socket", limit=1 << 26)
-    (base / "pid").write_text(str(os.getpid()))
+    (base / "pid.new").write_text(str(os.getpid()))
+    (base / "pid.new").rename(base / "pid")
     async with listener:
         await stop.wait()
     (base / "socket").unlink(missing_ok=True)

@@ -42,7 +42,10 @@ def _nodes() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Settings:
-    """``labels`` are the site-defined resources of a chunk, ``strings`` those of a whole job."""
+    """``labels`` are the site-defined resources of a chunk, ``strings`` those of a whole job.
+
+    ``kill_delay_s`` passes only where a job does not end when told to: on a busy machine that may take it long.
+    """
 
     name: str = SERVER
     nodes: list[dict[str, Any]] = field(default_factory=_nodes)
@@ -52,7 +55,7 @@ class Settings:
     strings: list[str] = field(default_factory=lambda: ["filesystems"])
     max_array_size: int = 10000
     path: str = "/usr/local/bin:/usr/bin:/bin"
-    kill_delay_s: float = 1.0
+    kill_delay_s: float = 60.0
     own_hostnames: bool = False
     reject_root: bool = False
     dialect: str = "openpbs"

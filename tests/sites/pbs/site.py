@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from harness.files import read_json_lines
 from sites import processes
 from sites.pbs import client
 from sites.pbs.commands import COMMANDS
@@ -61,7 +61,7 @@ class FakePbs:
                 stderr=log,
                 start_new_session=True,
             )
-        if not processes.wait_until((self.base / "pid").exists, 20):
+        if not processes.wait_until((self.base / "pid").exists, 90):
             self.stop()
             raise AssertionError(f"the fake PBS does not start:\n{(self.base / 'log').read_text()}")
 
@@ -88,9 +88,8 @@ class FakePbs:
             pid_file.unlink(missing_ok=True)
         if self._process:
             processes.end([self._process.pid], grace_s=5)
-            self._process.wait(5)
-        left = processes.with_environment(f"FAKE_PBS={self.base}")
-        processes.send(left, signal.SIGKILL)
+            self._process.wait(60)
+        processes.kill_all(f"FAKE_PBS={self.base}")
 
     def log(self) -> str:
         """What the server printed: tracebacks of the fake itself."""
@@ -98,7 +97,7 @@ class FakePbs:
 
     # commands
 
-    def run(self, *argv: str, check: bool = False, timeout_s: float = 30, **options: Any) -> Any:
+    def run(self, *argv: str, check: bool = False, timeout_s: float = 120, **options: Any) -> Any:
         """A command of this site, as text."""
         options.setdefault("cwd", self.home)
         env = {**self.environment, **options.pop("env", {})}
@@ -122,8 +121,8 @@ class FakePbs:
         """Let the next ``times`` uses of ``command`` (any where empty) meet a fault.
 
         down; hang_before, hang_after (seconds: before it takes effect, or after it did); client_killed (after it took
-        effect); late (qsub, seconds: queued so much later, even if the caller is gone); broken_json (qstat, how:
-        first_only, cut, backslash, nan, dot, raw_byte).
+        effect); late (qsub, seconds or until: queued so much later, or when that file is there, even if the
+        caller is gone); broken_json (qstat, how: first_only, cut, backslash, nan, dot, raw_byte).
         """
         fault = {"kind": kind, "times": times, **facts}
         self.control("inject", {**fault, "command": command} if command else fault)
@@ -140,6 +139,10 @@ class FakePbs:
         """kill -9 of this share of the running scripts, chosen by the site's seed."""
         self.control("kill", share)
 
+    def expire(self) -> None:
+        """Let the walltime of every running job be over."""
+        self.control("expire")
+
     def jobs(self) -> dict[str, dict[str, Any]]:
         """Every job ever queued, forgotten ones too: id → name, state, comment, units."""
         return {job["id"]: job for job in self.control("tell")}
@@ -148,7 +151,7 @@ class FakePbs:
         units = {unit["id"]: unit for job in self.jobs().values() for unit in job["units"]}
         return units[unit_id]
 
-    def wait(self, unit_id: str, states: str = "F", timeout_s: float = 20) -> dict[str, Any]:
+    def wait(self, unit_id: str, states: str = "F", timeout_s: float = 90) -> dict[str, Any]:
         """The unit (a job, or an array's element) once its state letter is one of ``states``."""
         reached = processes.wait_until(lambda: self.unit(unit_id)["state"] in states, timeout_s)
         assert reached, f"{unit_id} is not {states}: {self.unit(unit_id)}\n{self.log()}"
@@ -156,14 +159,11 @@ class FakePbs:
 
     def commands(self, name: str) -> list[list[str]]:
         """The arguments of each call of this command, in order."""
-        path = self.base / "commands.jsonl"
-        calls = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        return [call[1:] for call in calls if call[0] == name]
+        return [call["argv"] for call in read_json_lines(self.base / "commands.jsonl") if call["command"] == name]
 
     def audit(self) -> list[dict[str, Any]]:
         """What happened, in order: queued, started, ended, deleted."""
-        path = self.base / "audit.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return list(read_json_lines(self.base / "audit.jsonl"))
 
 
 @contextmanager
@@ -174,7 +174,7 @@ def fake_pbs(**settings: Any) -> Iterator[FakePbs]:
     settings.setdefault("own_hostnames", processes.can_name_hosts())
     site = FakePbs(base, Settings(**settings))
     stop = [sys.executable, "-m", "sites.pbs.site", str(base)]
-    guardian = processes.guard(stop, {**os.environ, "PYTHONPATH": str(TESTS)})
+    guardian = processes.guard(stop, {**os.environ, "PYTHONPATH": f"{TESTS}:{TESTS.parent}"})
     try:
         site.start()
         yield site
