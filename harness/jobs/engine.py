@@ -109,13 +109,22 @@ def describe(registry: Registry, job_id: str) -> dict[str, Any] | None:
     job = registry.find(job_id)
     if job is None:
         return None if host_of(job_id) != socket.gethostname() else {"id": job_id, "state": UNKNOWN}
-    request, state = job.request(), job.state()
+    request, (state, is_orphan) = job.request(), _look(job)
     record: dict[str, Any] = {"id": job_id, "state": UNKNOWN, "name": request.name if request else ""}
     if state is None or request is None:
         return record
-    if state.ended_unix_s is None and not is_supervised(state):
+    if is_orphan:
         return record | _describe_unsupervised(job, request, state)
     return record | {"state": state.state, "exit_status": state.exit_status, "reason": _reason(state)}
+
+
+def _look(job: JobDirectory) -> tuple[State | None, bool]:
+    """A job's state, and whether it goes on without its keeper."""
+    state = job.state()
+    if state is None or state.ended_unix_s is not None or is_supervised(state):
+        return state, False
+    state = job.state()  # the keeper's last word may have come between the two looks
+    return state, state is not None and state.ended_unix_s is None
 
 
 def _describe_unsupervised(job: JobDirectory, request: Request, state: State) -> dict[str, Any]:
@@ -136,11 +145,13 @@ def _reason(state: State) -> str:
 def cancel(registry: Registry, job_id: str) -> None:
     """Ask for a job's end; its keeper sees to it, or we do where the keeper was killed."""
     job = registry.find(job_id)
-    state = job.state() if job is not None else None
-    if job is None or state is None or state.ended_unix_s is not None:
+    if job is None:
+        return
+    state, is_orphan = _look(job)
+    if state is None or state.ended_unix_s is not None:
         return
     job.cancel.touch()
-    if state.state == "RUNNING" and not is_supervised(state):
+    if state.state == "RUNNING" and is_orphan:
         stop_unsupervised(job, state, "cancel")
 
 

@@ -31,7 +31,7 @@ def test_a_command_that_is_not_there_answers_as_a_shell_would() -> None:
 
 
 def test_a_command_that_hangs_is_ended_and_its_outcome_is_unknown() -> None:
-    answer = shell.run(["bash", "-c", "echo begun; sleep 60 & sleep 60"], timeout_s=0.5)
+    answer = shell.run(["bash", "-c", "echo begun; sleep 60 & sleep 60"], timeout_s=5)
     assert answer == Answer(None, "begun\n", "")
 
 
@@ -71,5 +71,5 @@ def test_an_answer_that_cannot_be_trusted_is_none() -> None:
 def test_a_detached_process_writes_its_log(tmp_path: Path) -> None:
     log = tmp_path / "log"
     child = shell.start_detached([sys.executable, "-c", "import os; print(os.getsid(0))"], log)
-    child.wait(timeout=20)
+    child.wait(timeout=120)
     assert int(log.read_text()) == child.pid != os.getsid(0)
