@@ -58,7 +58,7 @@ def run_point(path: Path, ranks: int = 0, environment: Mapping[str, str] | None 
         env=dict(environment or clean_environment()),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=500,
     )
 
 

@@ -23,6 +23,8 @@ import psutil
 from harness.files import json_line
 
 INTERVAL_SECONDS = 1.0
+#: for the last sample, at the lowest priority on what may be a busy node; usually some milliseconds
+PATIENCE_SECONDS = 10.0
 _RAPL = Path("/sys/class/powercap")
 
 
@@ -44,7 +46,7 @@ class Sampler:
         with suppress(OSError):
             self._process.stdin.close()
         try:
-            self._process.wait(timeout=2.0)
+            self._process.wait(timeout=PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -147,9 +147,8 @@ def test_a_new_attempt_shows_in_its_points_directory(campaign: FakeCampaign, rea
     assert read == ["r2a2"]
 
 
-def test_a_young_directory_is_looked_into_again(campaign: FakeCampaign) -> None:
-    collecting.collect(campaign.layout)
-    os.utime(campaign.layout.runs)
-    assert incremental.settled(campaign.layout.runs) == 0
-    os.utime(campaign.layout.runs, (1e9, 1e9))
-    assert incremental.settled(campaign.layout.runs) == 10**18
+def test_a_young_directory_is_looked_into_again(campaign: FakeCampaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incremental.time, "time_ns", lambda: 10**18 + 2 * 10**9)
+    for changed_s, settled_ns in ((10**9, 0), (10**9 - 1, 10**18 - 10**9)):
+        os.utime(campaign.layout.runs, (changed_s, changed_s))
+        assert incremental.settled(campaign.layout.runs) == settled_ns

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from evidence_support import FakeCampaign, FakeRun
-from runtime_support import clean_environment, run_point, spec_of, write_point
+from runtime_support import clean_environment, events, of_kind, run_point, spec_of, write_point
+from sites.processes import wait_for
 
 from harness.analysis.collect import collect
 from harness.files import json_line, read_json_lines
@@ -34,29 +36,38 @@ def nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def measured_beside_gpus(root: Path, nvml: Path, **environ: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A replay of some seconds with its sampling process on a node of two GPUs: its row, and the samples."""
-    spec = spec_of(gpus_per_rank=1, batch_size=32, steps_timed=80, options={"clock": "real", "consume_s": 0.04})
+def sampled(directory: Path, nvml: Path, **environ: str) -> list[dict[str, Any]]:
+    """Ten records and more of the sampling process on a node of two GPUs, of which the job has the first."""
+    path = directory / "sampled.jsonl"
+    words = ["--out", str(path), "--origin", "0", "--pids", str(os.getpid()), "--interval", "0.01"]
+    command = [sys.executable, "-m", "harness.runtime.samplers", *words]
+    command += ["--gpus", samplers.devices_to_sample(1, [OURS])]
+    environment = clean_environment(LD_LIBRARY_PATH=str(nvml), **environ)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as process:
+        wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= 10)
+        process.communicate()
+    return list(read_json_lines(path))
+
+
+def row_of(root: Path, samples: list[dict[str, Any]]) -> dict[Any, Any]:
+    """The row of a run of 40 steps in 8 s, beside which these samples were taken a second apart."""
     campaign = FakeCampaign(root)
-    point_id = campaign.plan(spec.axes)
-    layout = campaign.layout.attempt(point_id, 0, 1)
-    point = write_point(layout.root, spec)
-    visible = {"LD_LIBRARY_PATH": str(nvml), "CUDA_VISIBLE_DEVICES": OURS}
-    done = run_point(point, environment=clean_environment(**visible, **environ))
-    assert done.returncode == 0, done.stderr
-    record = {"code": 0, "cause": "exit", "host": "n1", "job_id": "7", "started_unix_s": 1.0, "ended_unix_s": 9.0}
-    layout.exit.write_text(json.dumps(record))
+    axes = Axes(workload="replay", framework="none", gpus_per_rank=1, steps_timed=40)
+    layout = campaign.add(axes, FakeRun([[1.0] + [0.2] * 40]))
     campaign.save()
+    spaced = [sample | {"t_s": 1.0 + second} for second, sample in enumerate(samples)]
+    layout.samples("n1").write_text("".join(map(json_line, spaced)))
     [row] = [row for row in collect(campaign.layout).to_dict("records") if row["state"] == "SUCCEEDED"]
-    [samples] = layout.root.glob("samples.*.jsonl")
-    return row, list(read_json_lines(samples))
+    return row
 
 
-def test_gpus_of_the_job_alone_by_their_power(tmp_path: Path, nvml: Path) -> None:
-    row, samples = measured_beside_gpus(tmp_path, nvml)
-    ours = {"util_percent": 37, "memory_bytes": 6 << 30, "power_w": 250.5, "energy_j": None}
-    assert all(sample["gpu"] == [ours] for sample in samples)
-    assert row["gpu_model"] == "Example H1 80GB"
+USED = {"util_percent": 37, "memory_bytes": 6 << 30, "power_w": 250.5, "energy_j": None}
+
+
+def test_gpus_by_their_power(tmp_path: Path, nvml: Path) -> None:
+    samples = sampled(tmp_path, nvml)
+    assert all(sample["gpu"] == [USED] for sample in samples)
+    row = row_of(tmp_path / "c", samples)
     assert row["gpu_idle_share"] == pytest.approx(0.63)
     assert row["gpu_power_w"] == pytest.approx(250.5)
     assert row["gpu_memory_max_bytes"] == 6 << 30
@@ -64,14 +75,24 @@ def test_gpus_of_the_job_alone_by_their_power(tmp_path: Path, nvml: Path) -> Non
 
 
 def test_power_by_the_energy_counter_where_there_is_one(tmp_path: Path, nvml: Path) -> None:
-    row, samples = measured_beside_gpus(tmp_path, nvml, FAKE_NVML_ENERGY="1")
-    counted = [sample["gpu"][0]["energy_j"] for sample in samples]
-    assert counted == [2000.0 + 1000.0 * n for n in range(len(samples))]
-    # 1000 J from one sample to the next, which lie about a second apart: some of them make up the steady window
-    spans = [later["t_s"] - earlier["t_s"] for earlier, later in zip(samples, samples[1:], strict=False)]
-    assert 1000 / max(spans) <= row["gpu_power_w"] <= 1000 / min(spans)
-    assert row["gpu_power_w"] != pytest.approx(250.5)
-    assert row["images_per_joule"] == pytest.approx(row["images_per_s"] / row["gpu_power_w"])
+    samples = sampled(tmp_path, nvml, FAKE_NVML_ENERGY="1")
+    assert [sample["gpu"][0]["energy_j"] for sample in samples] == [2000.0 + 1000.0 * n for n in range(len(samples))]
+    row = row_of(tmp_path / "c", samples)
+    assert row["gpu_power_w"] == pytest.approx(1000.0)
+    assert row["images_per_joule"] == pytest.approx(row["images_per_s"] / 1000.0)
+
+
+def test_a_run_samples_the_gpus_of_its_job_alone(tmp_path: Path, nvml: Path) -> None:
+    spec = spec_of(gpus_per_rank=1, batch_size=32, steps_timed=40, options={"clock": "real", "consume_s": 0.04})
+    point = write_point(tmp_path, spec)
+    visible = {"LD_LIBRARY_PATH": str(nvml), "CUDA_VISIBLE_DEVICES": OURS}
+    done = run_point(point, environment=clean_environment(**visible))
+    assert done.returncode == 0, done.stderr
+    [path] = tmp_path.glob("samples.*.jsonl")
+    samples = list(read_json_lines(path))
+    assert samples and all(sample["gpu"] == [USED] for sample in samples)
+    [provenance] = of_kind(events(tmp_path), "provenance")
+    assert provenance["host"]["gpu_model"] == "Example H1 80GB"
 
 
 class Powercap:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.files import read_json_lines
-from harness.runtime import provenance
+from harness.runtime import provenance, samplers
 from harness.runtime.samplers import Gpus, NodeSampler, Sampler, rss_bytes
 
 
@@ -89,7 +89,8 @@ def test_memory_is_that_of_the_whole_tree() -> None:
     assert rss_bytes([child.pid]) == 0
 
 
-def test_the_process_ends_with_the_rank_that_holds_its_pipe(tmp_path: Path) -> None:
+def test_the_process_ends_with_the_rank_that_holds_its_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samplers, "PATIENCE_SECONDS", 120.0)
     path = tmp_path / "samples.n.jsonl"
     sampler = Sampler(path, [os.getpid()], time.monotonic())
     sampler.close()

@@ -115,10 +115,13 @@ def test_io_counts_this_process_and_its_children(data: Path) -> None:
     (data / "a b.bin").read_bytes()
     after = storage.io_counters([os.getpid(), 2**22 + 1])  # a process that does not exist counts nothing
     assert after["rchar_bytes"] - before["rchar_bytes"] >= 300_000
-    others = storage.process_tree(os.getpid())  # the test runner may have helpers of its own
+    # the test runner may have helpers of its own, which come and go
+    assert os.getpid() in storage.process_tree(os.getpid())
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        assert storage.process_tree(os.getpid()) == [*others, child.pid]
+        assert child.pid in storage.process_tree(os.getpid())
+        assert storage.process_tree(child.pid) == [child.pid]
         child.communicate(b"\n")
+    assert child.pid not in storage.process_tree(os.getpid())
 
 
 MOUNTSTATS = """device rootfs mounted on / with fstype rootfs

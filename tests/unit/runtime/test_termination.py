@@ -15,6 +15,7 @@ import signal, sys, time, ctypes
 from pathlib import Path
 from harness.runtime.clock import SystemClock
 from harness.runtime.events import EventWriter
+from harness.runtime import termination
 from harness.runtime.termination import Terminated, Watchdog
 
 writer = EventWriter(Path(sys.argv[1]) / "events.r0.jsonl", SystemClock())
@@ -22,6 +23,7 @@ writer.step(0, (0.0, 0.1, 0.0, 0.0, 0.1, 0.0, 4, 4, None), 1.0)
 writer.step(1, (0.1, 0.2, 0.0, 0.0, 0.1, 0.0, 4, 4, None), 1.0)
 code = 0
 ready = lambda: print("ready", flush=True)
+all_sent = lambda: sys.stdin.read()
 with Watchdog(writer) as watchdog:
     try:
         try:
@@ -38,16 +40,21 @@ sys.exit(code)
 
 
 def stopped(tmp_path: Path, number: signal.Signals, wait: str, after: str = "pass", times: int = 1) -> int:
+    """The exit code of a rank that is sent the signal once it is ready; ``all_sent()`` in its code waits for the last."""
     code = BODY.replace("WAIT", wait).replace("AFTER", after)
     child = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, env=clean_environment()
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=clean_environment(),
     )
     with child:
-        assert child.stdout is not None
+        assert child.stdin is not None and child.stdout is not None
         child.stdout.readline()
         for _ in range(times):
             child.send_signal(number)
-        return child.wait(timeout=30)
+        child.stdin.close()
+        return child.wait(timeout=120)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -61,7 +68,7 @@ def test_what_was_measured_is_written(tmp_path: Path, number: signal.Signals, co
 
 def test_a_main_thread_inside_a_c_call_does_not_hold_the_evidence_back(tmp_path: Path) -> None:
     """libc's system() goes on waiting after a signal, as a collective call does whose peers are gone."""
-    wait = "signal.siginterrupt(signal.SIGTERM, False); ctypes.CDLL(None).system(b'echo ready; exec sleep 5')"
+    wait = "signal.siginterrupt(signal.SIGTERM, False); ctypes.CDLL(None).system(b'echo ready; exec sleep 30')"
     assert stopped(tmp_path, signal.SIGTERM, wait) == 143
     error, end = events(tmp_path)[-2:]
     assert (error["message"], end["ok"], end["steps"]) == ("told to stop by SIGTERM", False, 2)
@@ -69,12 +76,12 @@ def test_a_main_thread_inside_a_c_call_does_not_hold_the_evidence_back(tmp_path:
 
 
 def test_a_second_signal_does_not_cut_the_first_ones_evidence(tmp_path: Path) -> None:
-    assert stopped(tmp_path, signal.SIGTERM, "ready(); time.sleep(60)", after="time.sleep(0.1)", times=5) == 143
+    assert stopped(tmp_path, signal.SIGTERM, "ready(); time.sleep(60)", after="all_sent()", times=5) == 143
     assert [record["event"] for record in events(tmp_path)].count("run_end") == 1
 
 
 def test_a_signal_while_closing_leaves_a_finished_run_finished(tmp_path: Path) -> None:
-    after = "ready(); time.sleep(0.2)"
+    after = "termination.GRACE_SECONDS = 60; ready(); all_sent()"
     assert stopped(tmp_path, signal.SIGTERM, "pass", after) == 0
     assert events(tmp_path)[-1]["ok"] is True
 
@@ -97,7 +104,7 @@ signal.pause()
 def test_a_rank_that_has_written_all_is_ended_by_a_signal_as_any_process(tmp_path: Path) -> None:
     """It may hang in the end of MPI, whose other ranks are gone."""
     argv = [sys.executable, "-c", AFTERWARDS, str(tmp_path)]
-    assert subprocess.run(argv, env=clean_environment(), timeout=30).returncode == -signal.SIGTERM
+    assert subprocess.run(argv, env=clean_environment(), timeout=120).returncode == -signal.SIGTERM
 
 
 IMPORTING = """
@@ -124,7 +131,7 @@ def test_a_signal_while_a_rank_imports_is_written_down(tmp_path: Path, at_import
     point = write_point(tmp_path, spec_of())
     environment = {**clean_environment(), "AT_IMPORT": at_import}
     done = subprocess.run(
-        [sys.executable, "-c", IMPORTING, str(point)], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", IMPORTING, str(point)], env=environment, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 143, done.stderr
     records = events(tmp_path)
