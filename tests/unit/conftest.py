@@ -1,4 +1,4 @@
-"""Properties are tried with the same examples everywhere, however long one takes: ours to break, not chance's or load's.
+"""Properties are tried with the same examples everywhere, and however long one takes: chance and load decide nothing.
 
 ``pytest --hypothesis-profile default`` looks for new ones.
 """

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from jobs_support import make_cluster, make_placement, make_spec
+from sites.processes import wait_until
 
 from harness.datasets.manifest import LISTING
 from harness.errors import UserError
@@ -27,6 +28,8 @@ from harness.model.job import ExitRecord, Placement
 
 HOSTILE = "a b'c\"d$(touch evil)`touch evil`;touch evil;*?[x]\\é\n{{ x }}%Y~"
 NODE = os.uname().nodename
+#: a job that has not ended by then never will
+HANGS_S = 180
 
 # Leaves out its own arguments, as mpirun would, and runs the program once.
 LAUNCHER = """#!/bin/bash
@@ -108,15 +111,11 @@ class Bench:
 
     def run(self, placement: Placement | None = None, **environment: str) -> tuple[int, str]:
         process = self.start(placement, **environment)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=HANGS_S)
         return process.returncode, out + err
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        for _ in range(3000):
-            if condition():
-                return
-            time.sleep(0.01)
-        raise AssertionError(f"never happened; stderr of the job: {self.log('stderr')}")
+        assert wait_until(condition, HANGS_S, 0.01), f"never happened; stderr of the job: {self.log('stderr')}"
 
     @property
     def exit(self) -> ExitRecord:
@@ -179,7 +178,7 @@ def test_of_two_jobs_of_one_attempt_one_runs(bench: Bench) -> None:
     bench.behave("time.sleep(0.5)")
     jobs = [bench.start(), bench.start()]
     for job in jobs:
-        job.communicate(timeout=60)
+        job.communicate(timeout=HANGS_S)
     assert sorted(job.returncode for job in jobs) == [0, CLAIMED_CODE]
 
 
@@ -200,7 +199,7 @@ def test_a_signal_reaches_the_program_and_is_recorded(bench: Bench, number: sign
     job = bench.start()
     bench.wait_for((bench.attempt / "ready").exists)
     os.kill(job.pid, number)
-    job.communicate(timeout=60)
+    job.communicate(timeout=HANGS_S)
     assert (bench.attempt / "told").exists()
     # The program left with 0, but a job that was told to stop has not finished.
     assert (bench.exit.cause, bench.exit.code) == ("term", 1)
@@ -210,14 +209,16 @@ def test_a_signal_reaches_the_program_and_is_recorded(bench: Bench, number: sign
 
 def test_a_second_signal_does_not_lose_the_evidence(bench: Bench) -> None:
     bench.behave(
-        "signal.signal(signal.SIGTERM, lambda *_: None)\nopen('ready', 'w').close()\ntime.sleep(1.5)\nsys.exit(9)"
+        "signal.signal(signal.SIGTERM, lambda *_: None)\n"
+        "open('ready', 'w').close()\nwhile not os.path.exists('leave'):\n    time.sleep(0.01)\nsys.exit(9)"
     )
     job = bench.start()
     bench.wait_for((bench.attempt / "ready").exists)
     for _ in range(3):
         os.kill(job.pid, signal.SIGTERM)
         time.sleep(0.1)
-    job.communicate(timeout=60)
+    (bench.attempt / "leave").touch()
+    job.communicate(timeout=HANGS_S)
     assert (bench.exit.cause, bench.exit.code) == ("term", 9)
 
 
@@ -236,16 +237,19 @@ def evidence(bench: Bench) -> str:
 @pytest.mark.parametrize("whom", ["script", "all processes"])
 def test_a_signal_in_a_jobs_first_moments(bench: Bench, whom: str) -> None:
     """Whenever it comes: the attempt is either not claimed, or its record says that it was told to stop."""
-    bench.behave("time.sleep(30)")
+    bench.behave("time.sleep(600)")
     bench.script()
     seen = []
     for number in range(40):
         shutil.rmtree(bench.attempt)
         bench.attempt.mkdir()
         job = bench.start()
-        time.sleep(number * 0.004)
+        if number:
+            time.sleep(number * 0.004)
+        else:
+            bench.wait_for((bench.attempt / "started").exists)
         (os.kill if whom == "script" else os.killpg)(job.pid, signal.SIGTERM)
-        job.communicate(timeout=60)
+        job.communicate(timeout=HANGS_S)
         assert job.returncode not in (0, CLAIMED_CODE)
         seen.append(evidence(bench))
     assert set(seen) <= {"not begun", "term"}
@@ -257,13 +261,15 @@ def test_a_signal_while_the_claim_is_made(bench: Bench) -> None:
     tools = bench.root / "tools"
     tools.mkdir()
     (tools / "mkdir").write_text(
-        f'#!/bin/bash\n{shutil.which("mkdir")} "$@" || exit\ntouch "{tools}/made"\nsleep 0.5\n'
+        f'#!/bin/bash\n{shutil.which("mkdir")} "$@" || exit\ntouch "{tools}/made"\n'
+        f'until [ -e "{tools}/told" ]; do sleep 0.02; done\n'
     )
     (tools / "mkdir").chmod(0o755)
     job = bench.start(PATH=f"{tools}:{os.environ['PATH']}")
     bench.wait_for((tools / "made").exists)
     os.killpg(job.pid, signal.SIGTERM)
-    job.communicate(timeout=60)
+    (tools / "told").touch()
+    job.communicate(timeout=HANGS_S)
     assert (job.returncode, evidence(bench)) == (143, "term")
     assert bench.exit.message == "told to stop by SIGTERM"
 
@@ -436,13 +442,13 @@ def test_a_signal_while_staging_stops_the_copies_and_starts_no_launcher(bench: B
     tools = bench.root / "tools"
     tools.mkdir()
     (tools / "cp").write_text(
-        f"#!/bin/bash\necho $$ >'{tools}/pid.new'; mv '{tools}/pid.new' '{tools}/pid'; exec sleep 60\n"
+        f"#!/bin/bash\necho $$ >'{tools}/pid.new'; mv '{tools}/pid.new' '{tools}/pid'; exec sleep 600\n"
     )
     (tools / "cp").chmod(0o755)
     job = bench.start(staged, PATH=f"{tools}:{os.environ['PATH']}", **stage_environment(bench))
     bench.wait_for((tools / "pid").exists)
     os.kill(job.pid, signal.SIGTERM)
-    job.communicate(timeout=60)
+    job.communicate(timeout=HANGS_S)
     assert (bench.exit.cause, bench.exit.message) == ("term", "told to stop by SIGTERM")
     assert bench.exit.code == 1
     assert not (bench.attempt / "seen.json").exists()

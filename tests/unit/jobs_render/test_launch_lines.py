@@ -151,7 +151,7 @@ needs_mpirun = pytest.mark.skipif(not MPIRUN.exists(), reason="no mpirun in this
 def launch(argv: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if os.geteuid() == 0 else {}
     return subprocess.run(
-        argv, capture_output=True, text=True, timeout=60, env={**os.environ, **root, "PYTHONPATH": "x", **environment}
+        argv, capture_output=True, text=True, timeout=180, env={**os.environ, **root, "PYTHONPATH": "x", **environment}
     )
 
 

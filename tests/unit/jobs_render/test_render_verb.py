@@ -121,7 +121,7 @@ def test_a_script_run_by_hand_leaves_whole_evidence_whatever_the_directory_is_ca
     output = tmp_path / 'it\'s $(touch evil) a "place"\né'
     done = call(files, output, "--only", "prefetch == 1", "--set", "repeats=1", "--json")
     (row,) = json.loads(done.stdout)
-    subprocess.run([row["script"]], cwd=tmp_path, check=True, timeout=120)
+    subprocess.run([row["script"]], cwd=tmp_path, check=True, timeout=180)
     attempt = Path(row["script"]).parent
     record = json.loads((attempt / "exit.json").read_text())
     assert (record["code"], record["cause"]) == (0, "exit")
@@ -159,13 +159,13 @@ def test_attempts_of_a_pack_share_one_script_wherever_the_campaign_lies(
     assert len(scripts) == 4
     (body,) = output.glob("groups/g1/body*.sh")
     assert {script.resolve() for script in scripts} == {body.resolve()}
-    subprocess.run(["bash", str(output / "groups" / "g1" / "job.sh")], check=True, timeout=120)
+    subprocess.run(["bash", str(output / "groups" / "g1" / "job.sh")], check=True, timeout=180)
     assert sorted((stub.parent / "ran").read_text().split()) == ["r0a1", "r0a1", "r1a1", "r1a1"]
     assert all(json.loads(script.with_name("exit.json").read_text())["code"] == 0 for script in scripts)
     moved = output.rename(tmp_path / "moved\nelsewhere")
     for path in moved.glob("runs/*/r0a1"):
         (path / "exit.json").unlink()
         shutil.rmtree(path / "started")
-        subprocess.run(["bash", str(path / "job.sh")], check=True, timeout=60)
+        subprocess.run(["bash", str(path / "job.sh")], check=True, timeout=180)
         assert json.loads((path / "exit.json").read_text())["cause"] == "exit"
     assert not list(tmp_path.rglob("evil"))
