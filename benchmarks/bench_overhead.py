@@ -2,13 +2,12 @@
 
     python benchmarks/bench_overhead.py [--quick] [--json FILE] [--cases torch-lenet,tf-resnet20]
 
-Each case runs in a process of its own. There both loops train the same model, fed from the same arrays by the same
-kind of pipeline; blocks of steps that last about a second alternate in random order within pairs, so that a drift of
+Each case runs in a process of its own. There both loops train the same model on batches of the same pipeline, which
+they take in turn; blocks of steps that last about a second alternate in random order within pairs, so that a drift of
 the machine falls on both. The clocked side has everything that a run has: the step clock, the events on disk, the
-question to the buffer, tf.data's counter in front of its prefetch buffer (the bare side iterates a pipeline without
-one), and the sampling process, which is stopped while the bare side runs. Since it catches up at once, it samples
-about twice as often per second of the clocked side as in a run, which makes the cost look larger than it is. The
-ratio is that of the times of paired blocks, with Student's t on their logarithms.
+question to the buffer, and the sampling process, which is stopped while the bare side runs. Since it catches up at
+once, it samples about twice as often per second of the clocked side as in a run, which makes the cost look larger
+than it is. The ratio is that of the times of paired blocks, with Student's t on their logarithms.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ class Shared:
 
     def __init__(self, pipeline: Any):
         self._pipeline = pipeline
-        self._batches = pipeline.batches()
+        self._batches: Iterator[Batch] = pipeline.batches()
 
     def batches(self) -> Iterator[Batch]:
         return self._batches
@@ -119,23 +118,17 @@ class Shared:
         return getattr(self._pipeline, name)
 
 
-def pipelines(case: Case, context: RunContext) -> tuple[Any, Iterator[Batch]]:
-    """The pipeline of the clocked loop, and the batches of the bare one."""
+def pipeline_of(case: Case, context: RunContext) -> Shared:
+    """The case's pipeline as a run has it."""
     stream = stream_of(case)
     if case.framework == "torch":
         from harness.pipelines.torch_memory import TorchMemory
 
-        shared = Shared(TorchMemory(stream, case.batch, workers=1, prefetch=2))
-        return shared, shared.batches()
-    import tensorflow as tf
-
+        return Shared(TorchMemory(stream, case.batch, workers=1, prefetch=2))
     from harness.pipelines import tf_memory, tf_stream
 
-    recipe = tf_memory._Streamed(context, stream).batches
-    counted = tf_stream.TfStream(context, recipe, prefetch=tf_memory.PREFETCH, samples=0)
-    with tf.device("/cpu:0"):
-        plain = recipe(None).prefetch(tf_memory.PREFETCH).with_options(tf_stream._options(1, False))
-    return Shared(counted), (Batch(pair, case.batch) for pair in plain)
+    recipe = tf_memory.Streamed(context, stream).batches
+    return Shared(tf_stream.TfStream(context, recipe, prefetch=tf_memory.PREFETCH, samples=0))
 
 
 def bare(session: Any, batches: Iterator[Batch], steps: int) -> None:
@@ -157,7 +150,8 @@ def measured(case: Case, pairs: int, directory: Path) -> dict[str, Any]:
 
     context = context_of(case)
     session = catalog.load(catalog.WORKLOADS[case.workload].frameworks[case.framework])(context)
-    pipeline, batches = pipelines(case, context)
+    pipeline = pipeline_of(case, context)
+    batches = pipeline.batches()
     clock = SystemClock()
     writer = EventWriter(directory / "events.r0.jsonl", clock)
     sampler = HeldSampler(directory / "samples.here.jsonl", [os.getpid()], writer.origin_s)

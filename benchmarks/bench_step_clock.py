@@ -134,7 +134,7 @@ class _Zeros:
 
 
 def tf_data_buffer() -> Any:
-    """tf.data with the counter in front of its prefetch buffer."""
+    """tf.data with a prefetch buffer."""
     import tensorflow as tf
 
     from harness.comm.none import NoExchange

@@ -28,7 +28,7 @@ from harness.pipelines.decoding import FastDecoder, PillowDecoder
 from harness.pipelines.encoded import open_library
 from harness.pipelines.interface import batch_form
 from harness.pipelines.tf_images import WHOLE, crops, decode, random_view
-from harness.pipelines.tf_sieve import Sieve, plain
+from harness.pipelines.tf_sieve import Sieve
 from harness.pipelines.torch_fast import resize
 from harness.pipelines.torch_loader import finish_of
 from harness.pipelines.torchvision_compat import torchvision
@@ -208,13 +208,8 @@ WAYS: dict[str, Callable[[bytes, int], Any]] = {
 
 
 def layers() -> dict[str, float]:
-    """Microseconds more for an element of a tf.data pipeline with a counter or a sieve, and those of a bare one."""
+    """Microseconds more for an element of a tf.data pipeline with a sieve, and those of a bare one."""
     count, group = 3000, 100
-    made = tf.Variable(0, dtype=tf.int64)
-
-    def counter(number: tf.Tensor) -> tf.Tensor:
-        made.assign_add(1)
-        return number
 
     def mapped() -> tf.data.Dataset:
         return tf.data.Dataset.range(1 << 40).map(lambda n: n + 1, num_parallel_calls=2)
@@ -231,7 +226,6 @@ def layers() -> dict[str, float]:
     bare = cost(mapped())
     return {
         "a parallel map alone": bare,
-        "the counter before the buffer, once a batch": cost(mapped().map(plain(counter))) - bare,
         "the sieve (`corrupt: skip`), once a sample": cost(sieve) - bare,
     }
 

@@ -41,13 +41,13 @@ def build(context: RunContext) -> TfStream:
             "encoding: npy"
         )
     if axes.encoding == "native":
-        return TfStream(context, _Streamed(context, load_stream(context)).batches, prefetch=PREFETCH, samples=0)
+        return TfStream(context, Streamed(context, load_stream(context)).batches, prefetch=PREFETCH, samples=0)
     held = _Held(context, *held_part(context))
     return TfStream(context, held.batches, prefetch=PREFETCH, samples=len(held.images))
 
 
 @dataclass(frozen=True)
-class _Streamed:
+class Streamed:
     """Batches of a stream of prepared arrays."""
 
     context: RunContext

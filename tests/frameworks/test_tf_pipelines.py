@@ -323,6 +323,34 @@ def test_occupancy_is_the_depth_of_the_filled_buffer(opened, tree, shards, name)
     assert pipeline.occupancy() == 3
 
 
+def test_occupancy_follows_the_buffer_as_it_fills_and_drains(maker):
+    """Batches are made one for each permit: so many as were let through and not taken are in the buffer."""
+    permits = threading.Semaphore(0)
+
+    def make(number):
+        assert permits.acquire(timeout=60)
+        return np.zeros((BATCH, 1), np.float32), np.int64(number)
+
+    def batches(_):
+        kinds = (tf.float32, tf.int64)
+        return tf.data.Dataset.counter().map(lambda n: tf.numpy_function(make, [n], kinds), num_parallel_calls=1)
+
+    context = maker.context("resnet_imagenet", "tensorflow", pipeline="tf_files", batch_size=BATCH)
+    pipeline = tf_stream.TfStream(context, batches, prefetch=4, samples=0)
+    supply = pipeline.batches()
+    permits.release(3)
+    next(supply)
+    assert wait_for(lambda: pipeline.occupancy() == 2)
+    next(supply)
+    assert wait_for(lambda: pipeline.occupancy() == 1)
+    next(supply)
+    assert pipeline.occupancy() == 0
+    permits.release(2)
+    assert wait_for(lambda: pipeline.occupancy() == 2)
+    permits.release(100)
+    pipeline.close()
+
+
 def test_without_prefetch_nothing_is_made_ahead(opened, tree):
     pipeline = opened("tf_files", tree, prefetch=0)
     take(pipeline, 8)
