@@ -4,8 +4,8 @@
 
 Each sample costs COST_S seconds of CPU time; steps take no time, so that the loader alone sets the pace. The steps are
 recorded as a run's are. Prints what the loader could use: CPUs allowed to the rank and to each worker, CPUs that the
-workers ran on, cores used on the mean, cores that others used of those allowed, and CPU seconds per sample as the
-harness counts them.
+workers ran on, cores used on the mean, cores that others used of those allowed or a limit kept from all, and CPU
+seconds per sample as the harness counts them.
 """
 
 from __future__ import annotations
@@ -47,6 +47,15 @@ def busy_s(cpus: Sequence[int]) -> float:
             user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields[:8])
             total += user + nice + system + irq + softirq + steal
     return total / os.sysconf("SC_CLK_TCK")
+
+
+def throttled_s() -> float:
+    """CPU seconds that a limit of this control group has kept from it (cgroup v2); 0 where there is none."""
+    try:
+        lines = Path("/sys/fs/cgroup/cpu.stat").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return int(dict(line.split() for line in lines).get("throttled_usec", 0)) / 1e6
 
 
 def work(queue: Any, samples: int, cost_s: float) -> None:
@@ -113,14 +122,17 @@ def main(point: Path, workers: int, batches: int, samples: int, cost_s: float) -
     run.settle_cpus()
     loader = Loader(workers, samples, cost_s)
     steps = StepClock(Nothing(), loader, run.clock, run.writer)
-    begin_s, cpu_s, all_s = time.monotonic(), storage.io_counters(loader.pids)["cpu_s"], busy_s(run.cpus)
+    # the time around the counters, not within: what loaders use must not seem more because this process had to wait
+    begin_s, kept_s = time.monotonic(), throttled_s()
+    cpu_s, all_s = storage.io_counters(loader.pids)["cpu_s"], busy_s(run.cpus)
     steps.run(batches, 1)
-    elapsed_s = time.monotonic() - begin_s
     used_s, all_s = storage.io_counters(loader.pids)["cpu_s"] - cpu_s, busy_s(run.cpus) - all_s
+    elapsed_s, kept_s = time.monotonic() - begin_s, throttled_s() - kept_s
     told: dict[str, Any] = {"rank": run.ranks.rank, "allowed": sorted(run.cpus), "seen": sorted(loader.seen)}
     told |= {"node": run.ranks.node, "workers_allowed": [sorted(os.sched_getaffinity(pid)) for pid in loader.pids]}
     told |= {"worker_allowed": loader.worker_cpus(), "cores_used": used_s / elapsed_s}
-    told |= {"cores_of_others": (all_s - used_s) / elapsed_s, "cpu_s_per_sample": used_s / batches / samples}
+    told |= {"cores_of_others": (all_s - used_s) / elapsed_s, "cores_throttled": kept_s / elapsed_s}
+    told |= {"cpu_s_per_sample": used_s / batches / samples}
     loader.close()
     run.writer.end(ok=True)
     run.close()

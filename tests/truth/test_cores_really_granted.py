@@ -19,6 +19,8 @@ from runtime_support import clean_environment, spec_of, write_point
 PROGRAM = Path(__file__).with_name("cpu_pipeline.py")
 COST_S = 0.01
 BATCHES, SAMPLES, WORKERS = 40, 4, 4
+#: The kernel's ticks of 10 ms, and batches in the making at the end and not at the begin: one for each worker and one.
+TOLERANCE = 0.1 + (WORKERS + 1) / BATCHES
 LAUNCHES = {
     "started directly": [],
     "mpirun that binds nothing": ["mpirun", "-np", "{ranks}", "--map-by", "socket", "--bind-to", "none"],
@@ -32,7 +34,7 @@ def loaders(directory: Path, launch: list[str], cores: int, ranks: int = 1) -> l
     point = write_point(directory, spec_of(cpu_cores=cores * ranks, ranks_per_node=ranks))
     command = [word.format(ranks=ranks, cores=cores) for word in launch]
     command += [sys.executable, str(PROGRAM), str(point), str(WORKERS), str(BATCHES), str(SAMPLES), str(COST_S)]
-    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, timeout=150)
+    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
     return sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda told: told["rank"])
 
@@ -47,7 +49,7 @@ def test_a_busy_loader_uses_the_cores_asked_for_and_no_more(tmp_path: Path, laun
     assert set(told["seen"]) <= set(told["allowed"])
     # the counters tick a hundred times a second
     assert told["cores_used"] <= cores * 1.05
-    assert told["cpu_s_per_sample"] == pytest.approx(COST_S, rel=0.1)
+    assert told["cpu_s_per_sample"] == pytest.approx(COST_S, rel=TOLERANCE)
 
 
 @pytest.mark.mpi

@@ -40,7 +40,7 @@ sys.exit(code)
 
 
 def stopped(tmp_path: Path, number: signal.Signals, wait: str, after: str = "pass", times: int = 1) -> int:
-    """The exit code of a rank that is sent the signal once it is ready; ``all_sent()`` in its code waits for the end."""
+    """Exit code of a rank that is sent the signal once it is ready; ``all_sent()`` in its code waits for the last."""
     code = BODY.replace("WAIT", wait).replace("AFTER", after)
     child = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)],
