@@ -14,10 +14,10 @@ from harness.cli.options import SweepChoice
 from harness.cli.outcome import Outcome, last_lines, outcome_of
 from harness.errors import HarnessError
 from harness.jobs import shell
-from harness.jobs.drive import missing_tasks
 from harness.jobs.ledger import read_statuses
 from harness.jobs.lock import read_holder
 from harness.jobs.provenance import outdated
+from harness.jobs.tasks import missing_tasks
 from harness.layout import CampaignLayout
 
 LOG_NAME = "harness.log"

@@ -13,14 +13,16 @@ from rich.markup import escape
 from harness.cli import preflight
 from harness.cli.campaign_options import handle
 from harness.cli.interrupts import orderly
+from harness.cli.labels import clock_text
 from harness.cli.options import SweepChoice
 from harness.cli.outcome import Outcome, outcome_of
-from harness.cli.progress import RunProgress, clock_text
-from harness.jobs.drive import Driver, Stop, missing_tasks, task_of
+from harness.cli.progress import RunProgress
+from harness.jobs.drive import Driver, Stop
 from harness.jobs.ledger import read_statuses
 from harness.jobs.modes import How, plan_batches
 from harness.jobs.provenance import outdated
 from harness.jobs.session import for_concurrency, opened
+from harness.jobs.tasks import missing_tasks, task_of
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign, Task
 from harness.model.evidence import read_exit

@@ -13,10 +13,11 @@ from harness.cli.options import project_root
 from harness.cli.outcome import Outcome, outcome_of
 from harness.cli.status_view import driver_text
 from harness.jobs.campaign import load_campaign
-from harness.jobs.drive import Driver, Statuses
+from harness.jobs.drive import Driver
 from harness.jobs.ledger import read_statuses
 from harness.jobs.lock import LockError, read_holder
 from harness.jobs.session import opened
+from harness.jobs.tasks import Statuses
 from harness.layout import CampaignLayout
 from harness.model.job import JobState
 from harness.model.ledger import AttemptKey

@@ -48,7 +48,7 @@ VERBS = {
     "check": ("harness.cli.check:check", "List findings: what makes a campaign's numbers doubtful, and what to do."),
 }
 
-#: objects made before Python looks for unused circles among them: 700 by default, which imports alone reach at every turn
+#: objects made before Python looks for unused circles among them; by default 700, which imports reach at every turn
 YOUNG_OBJECTS = 10_000
 
 #: package → the extra of pyproject.toml that brings it; the core alone plans, renders, submits and watches

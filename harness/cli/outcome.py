@@ -13,11 +13,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from harness.cli.campaign_options import handle
-from harness.cli.progress import COLOURS, label
-from harness.errors import UserError
-from harness.jobs.campaign import read_cluster
+from harness.cli.labels import COLOURS, label
+from harness.jobs.campaign import scheduler_name
 from harness.jobs.causes import cause_of, next_step
-from harness.jobs.drive import Statuses, attempts_of
+from harness.jobs.tasks import Statuses, attempts_of
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign, Task
 from harness.model.job import JobState
@@ -84,15 +83,7 @@ class Outcome:
 def outcome_of(campaign: Campaign, layout: CampaignLayout, tasks: Sequence[Task], statuses: Statuses) -> Outcome:
     attempts = attempts_of(tasks, statuses)
     latest = [deciding(attempts[task]) for task in tasks if attempts[task]]
-    return Outcome(campaign, layout, latest, untried=len(tasks) - len(latest), scheduler=_scheduler(layout))
-
-
-def _scheduler(layout: CampaignLayout) -> str:
-    """Its name, for advice in its words; empty where the cluster's description is not there."""
-    try:
-        return read_cluster(layout.cluster).scheduler
-    except UserError:
-        return ""
+    return Outcome(campaign, layout, latest, untried=len(tasks) - len(latest), scheduler=scheduler_name(layout.cluster))
 
 
 def deciding(attempts: Sequence[Latest]) -> Latest:

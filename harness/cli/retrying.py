@@ -19,8 +19,9 @@ from harness.cli.outcome import Outcome, deciding
 from harness.errors import UserError, nearest
 from harness.jobs.campaign import load_campaign, read_cluster
 from harness.jobs.causes import NEXT_STEPS, cause_of
-from harness.jobs.drive import Statuses, Stop, attempts_of, missing_tasks
+from harness.jobs.drive import Stop
 from harness.jobs.session import for_concurrency, opened
+from harness.jobs.tasks import Statuses, attempts_of, missing_tasks
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign, Task
 from harness.model.job import JobState

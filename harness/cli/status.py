@@ -48,13 +48,9 @@ def status(
     from rich.console import Console
 
     from harness.cli import status_view
-    from harness.jobs.campaign import read_cluster
-    from harness.jobs.ledger import is_text_only
-    from harness.jobs.site import Site
-    from harness.jobs.view import Rarely
+    from harness.jobs.view import Late, Rarely
 
-    is_asked = ask and layout.cluster.exists()
-    site = Site(read_cluster(layout.cluster), as_text=is_text_only(layout.ledger)) if is_asked else None
+    site = Late(lambda: _site(layout)) if ask and layout.cluster.exists() else None
     console = Console(stderr=as_json, highlight=False)
     if watch:
         rarely = Rarely(site, time.monotonic, interval) if site else None
@@ -67,6 +63,14 @@ def status(
 
         click.echo(json.dumps(outcome.as_json(), ensure_ascii=False))
     context.exit(outcome.exit_code)
+
+
+def _site(layout: CampaignLayout) -> Asking:
+    from harness.jobs.campaign import read_cluster
+    from harness.jobs.ledger import is_text_only
+    from harness.jobs.site import Site
+
+    return Site(read_cluster(layout.cluster), as_text=is_text_only(layout.ledger))
 
 
 def look(layout: CampaignLayout, site: Asking | None) -> Outcome:

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable
 
 from rich.console import Console, Group
-from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.labels import COLOURS, label
 from harness.cli.outcome import Latest, Outcome, show_next_steps, summary
-from harness.cli.progress import COLOURS, label
 from harness.jobs.lock import is_stale, read_holder
 from harness.layout import CampaignLayout
 from harness.model.job import JobState
@@ -48,6 +47,8 @@ def show(outcome: Outcome, console: Console, show_all: bool) -> None:
 
 def watch(look: Callable[[], Outcome], console: Console, show_all: bool, interval_s: float) -> Outcome:
     """Look again until nothing goes on, with a live table on a terminal and a line for each change elsewhere."""
+    from rich.live import Live
+
     outcome, said = look(), ""
     with Live(console=console, transient=True, auto_refresh=False) as live:
         while is_going_on(outcome):

@@ -13,10 +13,11 @@ from harness.cli.options import project_root
 from harness.cli.outcome import Outcome, outcome_of
 from harness.cli.progress import RunProgress
 from harness.jobs.campaign import load_campaign
-from harness.jobs.drive import Driver, Stop, task_of
+from harness.jobs.drive import Driver, Stop
 from harness.jobs.ledger import read_statuses
 from harness.jobs.lock import LockError
 from harness.jobs.session import opened
+from harness.jobs.tasks import task_of
 from harness.layout import CampaignLayout
 
 TIMEOUT = "timeout"

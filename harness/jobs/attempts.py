@@ -8,22 +8,27 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.files import sync_directory
 from harness.jobs.durable import sync, write_new
 from harness.layout import AttemptLayout, CampaignLayout
 from harness.model.campaign import Campaign, Task
-from harness.model.cluster import Cluster
 from harness.model.evidence import Verdict, gather, judge
 from harness.model.group import Group
 from harness.model.job import JobState, RunSpec, job_name
 from harness.model.ledger import AttemptKey
 
+if TYPE_CHECKING:
+    from harness.model.cluster import Cluster
+
 #: (cluster, run, directory of the attempt) → the text of its job script
-Render = Callable[[Cluster, RunSpec, Path], str]
+Render = Callable[["Cluster", RunSpec, Path], str]
 
 _ATTEMPT = re.compile(r"r(\d+)a(\d+)")
 
+#: exit code of a job that found its attempt already claimed
+CLAIMED_CODE = 93
 #: inside a claim that the harness made itself, so that a late job cannot start any more
 FENCE = "by-harness"
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -15,7 +17,9 @@ from harness.layout import SHARD_ABOVE, CampaignLayout
 from harness.model.axes import Axes
 from harness.model.campaign import Campaign, PlannedPoint, Task
 from harness.model.campaign_file import campaign_text, parse_campaign
-from harness.model.cluster import Cluster
+
+if TYPE_CHECKING:
+    from harness.model.cluster import Cluster
 
 
 def read_campaign(path: Path) -> Campaign | None:
@@ -54,11 +58,24 @@ def read_cluster(path: Path) -> Cluster:
     Raises:
         UserError: where it is not there or makes no sense.
     """
+    from harness.model.cluster import Cluster
+
     try:
         return Cluster.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         text = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
         raise UserError(f"{path}: {text}; run the sweep again with `harness run` to have it written") from None
+
+
+def scheduler_name(path: Path) -> str:
+    """The scheduler of the cluster that a campaign runs on, by name; empty where its description is not there.
+
+    Looking at a campaign needs no more of it, and the cluster's whole vocabulary takes its time to be imported.
+    """
+    try:
+        return str(json.loads(path.read_bytes())["scheduler"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def open_campaign(layout: CampaignLayout, planned: Campaign, cluster: Cluster) -> Campaign:

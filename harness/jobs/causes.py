@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from harness.jobs.render import CLAIMED_CODE
-from harness.jobs.watch import NEVER_BEGAN, NEVER_QUEUED, NEVER_RUNNABLE
+from harness.jobs.attempts import CLAIMED_CODE
 from harness.model.job import JobState
 from harness.model.ledger import AttemptStatus
 
+# reasons in the harness's own words
+NEVER_QUEUED = "the submission never reached the scheduler"
+NEVER_RUNNABLE = "can never run"
+NEVER_BEGAN = "its pack ended before its turn"
 # the schedulers' own words, as they stand in a reason or a native state
 _HELD = re.compile(r"\bheld\b|JobHeld|REQUEUE_HOLD|RESV_DEL_HOLD", re.IGNORECASE)
 _NODE = re.compile(r"NODE_FAIL|BOOT_FAIL|LAUNCH_FAILED|node (?:failed|failure|down)", re.IGNORECASE)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from harness.errors import HarnessError
 from harness.jobs.attempts import Workshop
+from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED
 from harness.jobs.ledger import Ledger
 from harness.jobs.lock import CampaignLock
 from harness.jobs.room import Room
 from harness.jobs.site import Site
 from harness.jobs.submission import Batch, Submission, prepare
-from harness.jobs.watch import NEVER_BEGAN, NEVER_QUEUED, Watcher
+from harness.jobs.tasks import task_of
+from harness.jobs.watch import Watcher
 from harness.model.campaign import Task
 from harness.model.job import JobState
 from harness.model.ledger import AttemptKey, AttemptStatus
@@ -26,34 +28,7 @@ SLICE_S = 0.2
 #: a local job whose CPUs are free begins within a moment
 TURN_S = 10.0
 
-Statuses = Mapping[AttemptKey, AttemptStatus]
 Report = Callable[[AttemptKey, AttemptStatus], None]
-
-
-def task_of(key: AttemptKey) -> Task:
-    return Task(point_id=key.point_id, repeat=key.repeat)
-
-
-def attempts_of(tasks: Iterable[Task], statuses: Statuses) -> dict[Task, list[tuple[AttemptKey, AttemptStatus]]]:
-    """The attempts of each task, in their order."""
-    found: dict[Task, list[tuple[AttemptKey, AttemptStatus]]] = {task: [] for task in tasks}
-    for key, status in sorted(statuses.items()):
-        if task_of(key) in found:
-            found[task_of(key)].append((key, status))
-    return found
-
-
-def missing_tasks(
-    tasks: Sequence[Task], statuses: Statuses, fresh: bool = False, outdated: Collection[AttemptKey] = ()
-) -> list[Task]:
-    """Tasks without a successful or living attempt, in run order; ``fresh`` counts no success, and those ``outdated``
-    do not count."""
-    attempts = attempts_of(tasks, {key: status for key, status in statuses.items() if key not in outdated})
-    return [task for task in tasks if not any(_counts(status, fresh) for _, status in attempts[task])]
-
-
-def _counts(status: AttemptStatus, fresh: bool) -> bool:
-    return not status.state.ended or (status.state is JobState.SUCCEEDED and not fresh)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from harness.jobs.drive import Statuses
+from harness.jobs.tasks import Statuses
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.model.job import JobState, Placement, RunSpec

@@ -12,6 +12,7 @@ import harness
 from harness import catalog
 from harness.errors import UserError
 from harness.jobs import launchers
+from harness.jobs.attempts import CLAIMED_CODE
 from harness.jobs.launchers import Shell, quote
 from harness.jobs.schedulers.interface import Scheduler
 from harness.layout import AttemptLayout
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     import jinja2
 
 BODY_TEMPLATE = "body.sh.j2"
-#: exit code of a job that found its attempt already claimed
-CLAIMED_CODE = 93
 #: exit code of a job whose node cannot write the attempt directory
 UNWRITABLE_CODE = 94
 #: copies at a time when staging to node-local storage; one stream does not fill a parallel file system's link

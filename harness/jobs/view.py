@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from harness.jobs.attempts import has_started, verdict_on
-from harness.jobs.drive import Statuses
 from harness.jobs.interval import Interval
 from harness.jobs.ledger import read_statuses
 from harness.jobs.packs import WAITS
+from harness.jobs.tasks import Statuses
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.model.job import JobState, Observation
@@ -28,6 +28,19 @@ class Asking(Protocol):
     """The one question that a look asks."""
 
     def observe(self, job_ids: Sequence[str]) -> dict[str, Observation]: ...
+
+
+class Late:
+    """A site that is made when its first question comes: to most looks nothing is under way."""
+
+    def __init__(self, make: Callable[[], Asking]):
+        self._make = make
+        self._site: Asking | None = None
+
+    def observe(self, job_ids: Sequence[str]) -> dict[str, Observation]:
+        if self._site is None:
+            self._site = self._make()
+        return self._site.observe(job_ids)
 
 
 class Rarely:

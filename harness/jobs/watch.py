@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from harness.jobs.attempts import Workshop, fence, has_started
+from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED, NEVER_RUNNABLE
 from harness.jobs.interval import Interval
 from harness.jobs.ledger import Ledger
 from harness.jobs.packs import Packs
@@ -13,10 +14,6 @@ from harness.jobs.site import Site
 from harness.model.evidence import Verdict
 from harness.model.job import JobState, Observation
 from harness.model.ledger import AttemptKey
-
-NEVER_QUEUED = "the submission never reached the scheduler"
-NEVER_RUNNABLE = "can never run"
-NEVER_BEGAN = "its pack ended before its turn"
 
 
 @dataclass(frozen=True)

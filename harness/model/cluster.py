@@ -106,8 +106,9 @@ class Cluster(Frozen):
     account: str | None = None
     project: str | None = None
     storage: dict[str, Storage]
-    mpi: Mpi = Mpi()
-    directives: Directives = Directives()
+    # all defaults, made without their validators: to build those takes longer than to import this module
+    mpi: Mpi = Mpi.model_construct()
+    directives: Directives = Directives.model_construct()
     modules: tuple[str, ...] = ()
     conda: str | None = Field(None, description="conda environment, name or path")
     prelude: tuple[str, ...] = Field((), description="shell lines of the site, run before mpirun, as written")

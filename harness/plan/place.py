@@ -13,7 +13,7 @@ from harness.model.job import Placement
 from harness.units import format_bytes, format_duration
 
 DEFAULT_WALLTIME_S = 3600
-_NO_LIMITS = Queue()
+_NO_LIMITS = Queue.model_construct()
 
 #: (code, reason): the code is stable, the reason is for people
 Reason = tuple[str, str]

@@ -14,9 +14,10 @@ from simulation_support import Crash, Killer, World, campaign
 from harness import files
 from harness.errors import HarnessError
 from harness.jobs import attempts
-from harness.jobs.drive import Driver, missing_tasks
+from harness.jobs.drive import Driver
 from harness.jobs.ledger import Ledger
 from harness.jobs.session import ELSEWHERE_S, give_up_elsewhere
+from harness.jobs.tasks import missing_tasks
 from harness.jobs.watch import NEVER_QUEUED
 from harness.model.job import JobState
 

@@ -13,9 +13,10 @@ from simulation_support import Crash, Killer, World, campaign
 
 from harness import files
 from harness.jobs import attempts, submission
-from harness.jobs.drive import Driver, missing_tasks
+from harness.jobs.drive import Driver
 from harness.jobs.ledger import Ledger
 from harness.jobs.submission import Batch, Kind
+from harness.jobs.tasks import missing_tasks
 from harness.jobs.watch import NEVER_BEGAN
 from harness.model.campaign import Task
 from harness.model.job import JobState, Observation
