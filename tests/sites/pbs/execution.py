@@ -60,6 +60,9 @@ async def execute(host: Host, job: Job, unit: Unit) -> None:
     limit = asyncio.create_task(_enforce_walltime(host, job, unit))
     code = await process.wait()
     limit.cancel()
+    if unit.killed_for in ("walltime", "qdel"):
+        # TERM may have ended the outer shell first; the script has the rest of the delay for its last words
+        await _await_end(host, process.pid)
     processes.send(processes.in_session(process.pid), signal.SIGKILL)
     for stream in {out, err}:
         os.close(stream)
@@ -160,11 +163,16 @@ async def terminate(host: Host, unit: Unit, reason: str, force: bool = False) ->
         await asyncio.sleep(0.01)
     if not force:
         processes.send(processes.in_session(session_id), signal.SIGTERM)
-        deadline = time.monotonic() + host.kill_delay_s
-        while unit.state == "R" and time.monotonic() < deadline:
-            await asyncio.sleep(0.02)
+        await _await_end(host, session_id)
     if unit.state == "R":
         processes.send(processes.in_session(session_id), signal.SIGKILL)
+
+
+async def _await_end(host: Host, session_id: int) -> None:
+    """Wait until a session has ended, but not longer than the kill delay."""
+    deadline = time.monotonic() + host.kill_delay_s
+    while processes.in_session(session_id) and time.monotonic() < deadline:
+        await asyncio.sleep(0.1)
 
 
 def _finish(job: Job, unit: Unit, code: int) -> None:
