@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.analysis import incremental
+from harness.analysis import arrow, incremental
 from harness.analysis.campaigns import Attempt, attempts, extra_canaries, load_campaign
 from harness.analysis.incremental import Look, Previous
 from harness.analysis.pieces import pieces_of, prepare, read_pieces
@@ -154,14 +153,8 @@ def mark_attempts(table: pa.Table, canaries: Collection[tuple[str, int]] = ()) -
         latest.append(attempt == newest[task])
         counts.append(attempt == done.get(task, newest[task]) and task not in canaries)
     for name, values in (("latest", latest), ("counts", counts)):
-        table = table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), _truths(values))
+        table = table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), arrow.truths(values))
     return table
-
-
-def _truths(values: list[bool]) -> pa.Array:
-    """As ``pa.array``, which would import pandas to ask whether it knows the list."""
-    bits = np.packbits(np.array(values, dtype=bool), bitorder="little")
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
 
 
 def as_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

@@ -2,14 +2,18 @@
 
 throughput is images / elapsed time over the steady window, on the slowest rank's clock; fresh and consumed images
 are kept apart; the transient before the window is reported, never averaged in.
+
+Runs of equally many steps are measured together, one in each row of an array.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import index
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +21,7 @@ from harness.analysis import stats, steady
 from harness.analysis.arrays import Floats, mean, sorted_quantile
 from harness.analysis.stats import Estimate
 from harness.analysis.step_columns import Steps
+from harness.analysis.windows import Places, Windows
 
 _NAN = math.nan
 
@@ -36,6 +41,18 @@ class Measurement:
     gaps: int
 
 
+class Wanted(NamedTuple):
+    """A run to be measured.
+
+    ``ranks``: the steps of *every* rank; a missing rank's share would be missing in the sum. ``warmup``: steps that are
+    warm-up in any case, or None: the first step alone. ``timed``: steps whose elapsed time is the training time.
+    """
+
+    ranks: Sequence[Steps]
+    warmup: int | None
+    timed: int
+
+
 def common_steps(ranks: Sequence[Steps]) -> list[Steps]:
     """Each rank's record of the steps that every rank finished."""
     first = ranks[0].step
@@ -46,122 +63,206 @@ def common_steps(ranks: Sequence[Steps]) -> list[Steps]:
 
 
 def measure(ranks: Sequence[Steps], warmup: int | None, timed: int) -> Measurement | None:
-    """Numbers of a run from all its ranks' steps; None where no step is common to all.
+    """As :func:`measure_all` for one run."""
+    return measure_all([Wanted(ranks, warmup, timed)])[0]
 
-    Args:
-        ranks: the steps of *every* rank; a missing rank's share would be missing in the sum.
-        warmup: steps that are warm-up in any case, or None: the first step alone.
-        timed: steps whose elapsed time is the training time.
-    """
-    ranks = common_steps(ranks) if ranks else []
-    if not ranks or not len(ranks[0]):
-        return None
-    durations = np.stack([rank.durations_s for rank in ranks])
-    fresh, consumed, occupancy = (_sum(ranks, name) for name in ("fresh", "consumed", "occupancy"))
-    occupancy = occupancy / len(ranks)
-    floor = 1 if warmup is None else warmup
-    taken = int(np.count_nonzero(fresh > 0)) / len(fresh)
-    slow_all = _slowest(durations, floor)
-    window = steady.find_steady(slow_all, occupancy, floor, taken)
-    begin = window.begin
-    slow = _slowest(durations, begin)
-    whole = slice(*_whole_batches(fresh, begin))
-    estimate = stats.within_run(fresh[whole], slow[whole])
-    gaps = int(np.count_nonzero(ranks[0].step[1:] - ranks[0].step[:-1] != 1))
-    numbers = {
-        "images_per_s": estimate.value,
-        "images_per_s_low": estimate.low if estimate.known else _NAN,
-        "images_per_s_high": estimate.high if estimate.known else _NAN,
-        "consumed_per_s": stats.rate(consumed[whole], slow[whole]),
-        "transient_images_per_s": stats.rate(fresh[window.warmup : begin], slow[window.warmup : begin]),
-        "all_images_per_s": stats.rate(fresh[1:], slow[1:]),
-        "mean_of_step_rates": _mean_of_rates(fresh[1:], slow[1:]),
-        "time_s": _training_time_s(durations, warmup or 0, timed, gaps),
-        "steps_done": float(len(fresh)),
-        "steps_left_out": float(begin),
-        "steps_steady": float(len(fresh) - begin),
-        "first_step_s": float(slow_all[0]),
+
+def measure_all(runs: Sequence[Wanted]) -> list[Measurement | None]:
+    """Numbers of runs from all their ranks' steps; None where no step is common to all."""
+    found: list[Measurement | None] = [None] * len(runs)
+    alike: dict[int, list[int]] = {}
+    common = [run._replace(ranks=common_steps(run.ranks) if run.ranks else []) for run in runs]
+    for number, run in enumerate(common):
+        if run.ranks and len(run.ranks[0]):
+            alike.setdefault(len(run.ranks[0]), []).append(number)
+    for numbers in alike.values():
+        for number, measured in zip(numbers, _measure_alike([common[n] for n in numbers]), strict=True):
+            found[number] = measured
+    return found
+
+
+class _Table:
+    """Runs of equally many steps: of each rank a row of durations, of each run a row of what its ranks did together."""
+
+    def __init__(self, runs: Sequence[Wanted]):
+        self.runs = runs
+        self.ranks = [rank for run in runs for rank in run.ranks]
+        self.sizes = [len(run.ranks) for run in runs]
+        self.first = np.cumsum([0, *self.sizes[:-1]])
+        self.durations = np.stack([rank.durations_s for rank in self.ranks])
+        self.fresh, self.consumed, occupancy = map(self._sums, ("fresh", "consumed", "occupancy"))
+        self.occupancy = occupancy / np.array(self.sizes)[:, None]
+        self.numbers = np.stack([run.ranks[0].step for run in runs])
+        self.gaps = np.count_nonzero(self.numbers[:, 1:] - self.numbers[:, :-1] != 1, axis=1).tolist()
+
+    @property
+    def steps(self) -> int:
+        return len(self.durations[0])
+
+    def _sums(self, column: str) -> Floats:
+        """A column, summed over each run's ranks."""
+        rows: Floats = np.stack(
+            [
+                run.ranks[0][column] if len(run.ranks) == 1 else np.sum([rank[column] for rank in run.ranks], axis=0)
+                for run in self.runs
+            ]
+        )
+        return rows
+
+    def of_ranks(self, places: Places) -> Places:
+        """Places of runs, for each of their ranks."""
+        return np.repeat(places, self.sizes)
+
+    def by_run(self, values: Floats) -> list[Floats]:
+        """Values of ranks, run by run."""
+        return [values[first : first + size] for first, size in zip(self.first.tolist(), self.sizes, strict=True)]
+
+    def slowest(self, begin: Places) -> Floats:
+        """Of each run the rank whose steps from ``begin`` on took longest."""
+        if len(self.ranks) == len(self.runs):
+            return self.durations
+        windows = Windows.whole(self.durations).since(self.of_ranks(begin))
+        slowest: Floats = self.durations[
+            self.first + [int(np.argmax(times)) for times in self.by_run(windows.totals())]
+        ]
+        return slowest
+
+
+def _measure_alike(runs: Sequence[Wanted]) -> list[Measurement]:
+    table = _Table(runs)
+    floor = [1 if run.warmup is None else index(run.warmup) for run in runs]
+    taken = np.count_nonzero(table.fresh > 0, axis=1) / table.steps
+    before = table.slowest(np.clip(floor, 0, table.steps))
+    windows = steady.find_all(before, table.occupancy, floor, taken.tolist())
+    warmup, begin = (np.array([getattr(w, name) for w in windows]) for name in ("warmup", "begin"))
+    slow, whole = table.slowest(begin), _whole_batches(Windows.whole(table.fresh).since(begin))
+    rates = stats.within_runs(whole, whole.of(slow))
+    columns = _rates(table, slow, whole, Windows(table.fresh, warmup, begin)) | {
+        "time_s": _training_times_s(table),
+        "first_step_s": before[:, 0].tolist(),
     }
-    numbers |= _step_times(slow[begin:]) | _shares(ranks, durations, whole) | _buffer(occupancy, fresh, begin)
-    timed, steady_step = (_number(ranks[0], place) for place in (window.warmup, begin))
-    return Measurement(numbers, window, estimate, timed, steady_step, gaps)
+    values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    parts = values, _step_times(Windows.whole(slow).since(begin)), _shares(table, whole), _buffers(table, begin)
+    measured = []
+    for number, further in enumerate(zip(*parts, strict=True)):
+        window, rate, steps = windows[number], rates[number], table.numbers[number]
+        numbers = _counts(rate, table.steps, window.begin)
+        for more in further:
+            numbers |= more
+        first = _number(steps, window.warmup), _number(steps, window.begin)
+        measured.append(Measurement(numbers, window, rate, *first, table.gaps[number]))
+    return measured
 
 
-def _sum(ranks: Sequence[Steps], column: str) -> Floats:
-    """A column, summed over the ranks."""
-    return ranks[0][column] if len(ranks) == 1 else np.sum([rank[column] for rank in ranks], axis=0)
+def _counts(rate: Estimate, steps: int, begin: int) -> dict[str, float]:
+    return {
+        "images_per_s": rate.value,
+        "images_per_s_low": rate.low if rate.known else _NAN,
+        "images_per_s_high": rate.high if rate.known else _NAN,
+        "steps_done": float(steps),
+        "steps_left_out": float(begin),
+        "steps_steady": float(steps - begin),
+    }
 
 
-def _slowest(durations: Floats, begin: int) -> Floats:
-    """The rank, among shape (ranks, steps), whose steps from ``begin`` on took longest."""
-    slowest: Floats = durations[int(np.argmax(durations[:, begin:].sum(axis=1))) if len(durations) > 1 else 0]
-    return slowest
+def _rates(table: _Table, slow: Floats, whole: Windows, transient: Windows) -> dict[str, list[float]]:
+    """Images a second by other definitions than that of the run's rate, each for all runs."""
+    after = Windows.whole(table.fresh, 1)
+    return {
+        "consumed_per_s": stats.rates(whole.of(table.consumed), whole.of(slow)).tolist(),
+        "transient_images_per_s": stats.rates(transient, transient.of(slow)).tolist(),
+        "all_images_per_s": stats.rates(after, after.of(slow)).tolist(),
+        "mean_of_step_rates": _means_of_rates(after, after.of(slow)).tolist(),
+    }
 
 
-def _number(rank: Steps, place: int) -> int:
+def _number(steps: Places, place: int) -> int:
     """The number of the step at a place; of the one after the last, where the window is empty."""
-    return int(rank.step[place]) if place < len(rank) else int(rank.step[-1]) + 1
+    return int(steps[place]) if place < len(steps) else int(steps[-1]) + 1
 
 
-def _whole_batches(fresh: Floats, begin: int) -> tuple[int, int]:
-    """The window's steps from the first that takes a batch to the last before one: no batch counts in part.
+def _whole_batches(fresh: Windows) -> Windows:
+    """The windows' steps from the first that takes a batch to the last before one: no batch counts in part.
 
     Where a batch serves several steps (``batch_interval``), a window that cuts one would be off by up to a batch.
     """
-    taking = begin + np.flatnonzero(fresh[begin:] > 0)
-    every = len(taking) < 2 or len(taking) == len(fresh) - begin
-    return (begin, len(fresh)) if every else (int(taking[0]), int(taking[-1]))
+    begin, end = fresh.begin.copy(), fresh.end.copy()
+    taking = fresh.inside & (fresh.values > 0)
+    taken = np.count_nonzero(taking, axis=1)
+    for run in np.flatnonzero((taken >= 2) & (taken != fresh.counts)).tolist():
+        places = np.flatnonzero(taking[run])
+        begin[run], end[run] = places[0], places[-1]
+    return Windows(fresh.values, begin, end)
 
 
-def _mean_of_rates(images: Floats, durations_s: Floats) -> float:
-    positive = durations_s > 0
-    return mean(images[positive] / durations_s[positive])
+def _means_of_rates(images: Windows, durations_s: Windows) -> Floats:
+    """Means over the steps that took any time."""
+    positive = durations_s.values > 0
+    rates = np.divide(images.values, durations_s.values, out=np.zeros_like(images.values), where=positive)
+    means = images.of(rates).means()
+    for run in np.flatnonzero((images.inside & ~positive).any(axis=1)).tolist():
+        begin, end = images.begin[run], images.end[run]
+        means[run] = mean(rates[run, begin:end][positive[run, begin:end]])
+    return means
 
 
-def _training_time_s(durations: Floats, warmup: int, timed: int, gaps: int) -> float:
+def _training_times_s(table: _Table) -> list[float]:
     """Elapsed time of the last ``timed`` steps on the slowest rank; NaN for a run that has not done them all."""
-    if gaps or durations.shape[1] < warmup + timed:
-        return _NAN
-    return float(np.max(durations[:, durations.shape[1] - timed :].sum(axis=1)))
+    steps = table.steps
+    begin = table.of_ranks(np.array([max(steps - run.timed, 0) for run in table.runs]))
+    times = table.by_run(Windows.whole(table.durations).since(begin).totals())
+    return [
+        _NAN if gaps or steps < (run.warmup or 0) + run.timed else float(np.max(of_ranks))
+        for run, gaps, of_ranks in zip(table.runs, table.gaps, times, strict=True)
+    ]
 
 
-def _step_times(durations_s: Floats) -> dict[str, float]:
-    if not len(durations_s):
-        return {}
-    rising = np.sort(durations_s)
-    return {
-        "step_mean_s": mean(durations_s),
-        "step_p50_s": sorted_quantile(rising, 0.5),
-        "step_p95_s": sorted_quantile(rising, 0.95),
-        "step_max_s": float(rising[-1]),
-    }
+def _step_times(durations_s: Windows) -> Iterator[dict[str, float]]:
+    means = durations_s.means().tolist()
+    for mean_s, rising in zip(means, durations_s.of(durations_s.rising()).each(), strict=True):
+        yield (
+            {
+                "step_mean_s": mean_s,
+                "step_p50_s": sorted_quantile(rising, 0.5),
+                "step_p95_s": sorted_quantile(rising, 0.95),
+                "step_max_s": float(rising[-1]),
+            }
+            if len(rising)
+            else {}
+        )
 
 
-def _shares(ranks: Sequence[Steps], durations: Floats, window: slice) -> dict[str, float]:
-    elapsed_s = float(durations[:, window].sum())
-    if elapsed_s <= 0:
-        return {}
-    sums = {part: np.array([rank[f"{part}_s"][window].sum() for rank in ranks]) for part in _PARTS}
-    shares = {f"{part}_share": float(values.sum()) / elapsed_s for part, values in sums.items()}
-    shares["au_percent"] = 100 * (shares["compute_share"] + shares["exchange_share"])
-    own = sums["copy"] + sums["compute"]
-    if len(ranks) > 1 and own.mean() > 0:
-        shares["rank_imbalance"] = float(own.max() / own.mean() - 1)
-    return shares
+def _shares(table: _Table, window: Windows) -> Iterator[dict[str, float]]:
+    spans = Windows(table.durations, table.of_ranks(window.begin), table.of_ranks(window.end))
+    parts = [np.stack([rank[f"{part}_s"] for rank in table.ranks]) for part in _PARTS]
+    sums = [table.by_run(spans.of(part).totals()) for part in parts]
+    bounds = zip(window.begin.tolist(), window.end.tolist(), strict=True)
+    for durations, (begin, end), *of_run in zip(table.by_run(table.durations), bounds, *sums, strict=True):
+        elapsed_s = float(durations[:, begin:end].sum())
+        if elapsed_s <= 0:
+            yield {}
+            continue
+        shares = {
+            f"{part}_share": float(of_ranks.sum()) / elapsed_s for part, of_ranks in zip(_PARTS, of_run, strict=True)
+        }
+        shares["au_percent"] = 100 * (shares["compute_share"] + shares["exchange_share"])
+        own = of_run[_PARTS.index("copy")] + of_run[_PARTS.index("compute")]
+        if len(own) > 1 and own.mean() > 0:
+            shares["rank_imbalance"] = float(own.max() / own.mean() - 1)
+        yield shares
 
 
 _PARTS = ("wait", "copy", "compute", "exchange")
 
 
-def _buffer(occupancy: Floats, fresh: Floats, begin: int) -> dict[str, float]:
-    if not np.isfinite(occupancy).all() or begin >= len(occupancy):
-        return {}
-    level = mean(occupancy[begin:])
-    taken = fresh[fresh > 0]
-    per_batch = mean(taken) if len(taken) else 0.0
-    peak = float(np.max(occupancy[: begin + 1]))
-    return {
-        "occupancy_peak": peak,
-        "occupancy_steady": level,
-        "drained_images": max(peak - level, 0.0) * per_batch,
-    }
+def _buffers(table: _Table, begin: Places) -> Iterator[dict[str, float]]:
+    """What the buffers held, in the runs that tell it of every step."""
+    known = np.isfinite(table.occupancy).all(axis=1) & (begin < table.steps)
+    levels = Windows.whole(np.where(known[:, None], table.occupancy, 0.0))
+    steady_levels = levels.since(np.minimum(begin, table.steps)).means().tolist()
+    peaks = levels.until(np.minimum(begin + 1, table.steps)).maxima().tolist()
+    fresh = table.fresh
+    for number, (told, level, peak) in enumerate(zip(known.tolist(), steady_levels, peaks, strict=True)):
+        taken = fresh[number][fresh[number] > 0]
+        drained = max(peak - level, 0.0) * (mean(taken) if len(taken) else 0.0)
+        yield {"occupancy_peak": peak, "occupancy_steady": level, "drained_images": drained} if told else {}

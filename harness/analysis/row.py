@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.analysis import findings, measure
+from harness.analysis import findings
 from harness.analysis.evidence import RankEvidence, RunEvidence, compact_json, span_of
 from harness.analysis.findings import Finding
+from harness.analysis.measure import Measurement, Wanted, measure_all
 from harness.analysis.run_findings import clock_jumped, run_findings
 from harness.analysis.samples import utilisation
 from harness.model.axes import Axes
@@ -34,8 +35,14 @@ def placement_cells(placement: Placement) -> dict[str, Any]:
     }
 
 
-def run_cells(run: RunEvidence, state: JobState) -> tuple[dict[str, Any], list[Finding], measure.Measurement | None]:
-    """Cells of everything that the attempt's own evidence tells, its findings, and the measurement behind them."""
+def run_cells(
+    run: RunEvidence, state: JobState, known: Sequence[Measurement | None] = ()
+) -> tuple[dict[str, Any], list[Finding], Measurement | None]:
+    """Cells of everything that the attempt's own evidence tells, its findings, and the measurement behind them.
+
+    Args:
+        known: the measurement, where it was made already, together with others'.
+    """
     cells: dict[str, Any] = {}
     found = [findings.make("events_torn", file=text) for text in run.problems]
     if run.exit is not None:
@@ -47,7 +54,7 @@ def run_cells(run: RunEvidence, state: JobState) -> tuple[dict[str, Any], list[F
         }
     if run.ranks:
         cells |= _condition_cells(run) | _outcome_cells(run)
-    measured = _measure(run)
+    measured = known[0] if known else measurements([run])[0]
     if measured is not None:
         cells |= {name: value for name, value in measured.numbers.items() if math.isfinite(value)}
         cells["steady"] = measured.window.steady
@@ -56,15 +63,18 @@ def run_cells(run: RunEvidence, state: JobState) -> tuple[dict[str, Any], list[F
     return cells, findings.unique(found), measured
 
 
-def _measure(run: RunEvidence) -> measure.Measurement | None:
+def measurements(runs: Sequence[RunEvidence]) -> list[Measurement | None]:
+    """What is measured of each run; None where nothing can be."""
+    return measure_all(list(map(_wanted, runs)))
+
+
+def _wanted(run: RunEvidence) -> Wanted:
     """Nothing is measured from some of the ranks: a sum without one of them would be a wrong number."""
-    if run.spec is None or run.missing_ranks or not run.ranks:
-        return None
-    if clock_jumped(run):
-        return None
+    if run.spec is None or run.missing_ranks or not run.ranks or clock_jumped(run):
+        return Wanted([], None, 1)
     axes = run.spec.axes
     warmup = run.ranks[0].first("run_start").get("steps_warmup", axes.steps_warmup)
-    return measure.measure([rank.steps for rank in run.ranks], warmup, axes.steps_timed)
+    return Wanted([rank.steps for rank in run.ranks], warmup, axes.steps_timed)
 
 
 def _condition_cells(run: RunEvidence) -> dict[str, Any]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
+from harness.analysis import arrow
 from harness.analysis.dictionary import RUN_COLUMNS
 
 if TYPE_CHECKING:
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 
 _TYPES = {"text": pa.large_string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {"text": str, "int": round, "float": float, "bool": bool}
+#: Types of cells that need no conversion.
+_EXACT = {"text": {str, NoneType}, "int": {int, NoneType}, "float": {float, NoneType}, "bool": {bool, NoneType}}
 #: pandas' own types, which it restores when it reads the file: integers and truth values that may be unknown.
 _PANDAS = {
     "text": ("unicode", "string"),
@@ -43,17 +49,19 @@ SCHEMA = pa.schema([(c.name, _TYPES[c.kind]) for c in RUN_COLUMNS], metadata={b"
 
 def rows_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Rows as a table; a cell that does not hold what its column is for is unknown."""
-    columns = [_typed([row.get(c.name) for row in rows], c.kind) for c in RUN_COLUMNS]
+    present = {name for row in rows for name in row}
+    columns = [
+        _typed([row.get(c.name) for row in rows], c.kind) if c.name in present else pa.nulls(len(rows), _TYPES[c.kind])
+        for c in RUN_COLUMNS
+    ]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
 def _typed(values: list[Any], kind: str) -> pa.Array:
     if values.count(None) == len(values):
         return pa.nulls(len(values), _TYPES[kind])
-    convert = _CONVERTERS[kind]
     try:
-        cells = [None if value is None else convert(value) for value in values]
-        return pa.array(cells, _TYPES[kind], from_pandas=True)
+        return _array(values, kind)
     except (TypeError, ValueError, OverflowError, pa.ArrowException):
         # an event that holds something else than its vocabulary says: unknown
         return pa.concat_arrays([_cell(value, kind) for value in values])
@@ -61,10 +69,23 @@ def _typed(values: list[Any], kind: str) -> pa.Array:
 
 def _cell(value: Any, kind: str) -> pa.Array:
     try:
-        cell = None if value is None else _CONVERTERS[kind](value)
-        return pa.array([cell], _TYPES[kind], from_pandas=True)
+        return _array([value], kind)
     except (TypeError, ValueError, OverflowError, pa.ArrowException):
         return pa.nulls(1, _TYPES[kind])
+
+
+def _array(values: list[Any], kind: str) -> pa.Array:
+    if not _EXACT[kind].issuperset(map(type, values)):
+        convert = _CONVERTERS[kind]
+        values = [None if value is None else convert(value) for value in values]
+    if kind == "text":
+        return arrow.texts(values, _TYPES[kind])
+    if kind == "bool":
+        return arrow.truths(values)
+    if kind == "float":
+        return arrow.floats(np.array([math.nan if value is None else value for value in values], dtype=np.float64))
+    unknown = np.array([value is None for value in values], dtype=bool)
+    return arrow.numbers(np.array([0 if value is None else value for value in values], dtype=np.int64), unknown)
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:

@@ -25,7 +25,7 @@ the time or more.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -35,6 +35,7 @@ import numpy as np
 from harness.analysis import arrays
 from harness.analysis.arrays import Floats as Floats
 from harness.analysis.arrays import total
+from harness.analysis.windows import Windows
 
 CONFIDENCE = 0.95
 #: Fewer steps than this tell too little about their own correlation: no interval is given.
@@ -103,6 +104,14 @@ def rate(images: Floats, durations_s: Floats) -> float:
     return total(images) / elapsed_s if len(images) and elapsed_s > 0 else math.nan
 
 
+def rates(images: Windows, durations_s: Windows) -> Floats:
+    """As :func:`rate` for each of these windows, the same ones of both."""
+    elapsed_s = durations_s.totals()
+    known = (durations_s.counts > 0) & (elapsed_s > 0)
+    found: Floats = np.divide(images.totals(), elapsed_s, out=np.full(len(known), math.nan), where=known)
+    return found
+
+
 def block_length(values: Floats) -> float:
     """Block length for the circular block bootstrap of a mean, at least 1.
 
@@ -148,30 +157,50 @@ def within_run(images: Floats, durations_s: Floats) -> Estimate:
         images: images of each step, shape (steps,).
         durations_s: time from the end of the step before to the end of this one, shape (steps,).
     """
-    value = rate(images, durations_s)
-    count = len(images)
-    if not math.isfinite(value) or value <= 0 or count < MIN_STEPS_FOR_INTERVAL:
-        return Estimate(value, math.nan, 0.0, 0, "none")
-    variance, df, phi = _variance_of_sum(images - value * durations_s)
-    return Estimate(value, math.sqrt(variance) / total(images), df, count, "within", phi)
+    return within_runs(Windows.whole(images[None]), Windows.whole(durations_s[None]))[0]
 
 
-def _variance_of_sum(influence: Floats) -> tuple[float, float, float]:
-    """Variance of the sum of a correlated series with mean zero, its degrees of freedom, and the correlation.
+def within_runs(images: Windows, durations_s: Windows) -> list[Estimate]:
+    """As :func:`within_run` over the windows of many runs, the same ones of both."""
+    values, counts, sums = rates(images, durations_s), images.counts, images.totals().tolist()
+    found = [Estimate(value, math.nan, 0.0, 0, "none") for value in values.tolist()]
+    known = np.flatnonzero(np.isfinite(values) & (values > 0) & (counts >= MIN_STEPS_FOR_INTERVAL))
+    if len(known):
+        images, durations_s = images.of_rows(known), durations_s.of_rows(known)
+        influence = images.of(images.values - values[known][:, None] * durations_s.values)
+        for run, (variance, df, phi) in zip(known.tolist(), _variances_of_sums(influence), strict=True):
+            error = math.sqrt(variance) / sums[run]
+            found[run] = Estimate(found[run].value, error, df, int(counts[run]), "within", phi)
+    return found
+
+
+def _variances_of_sums(influence: Windows) -> Iterator[tuple[float, float, float]]:
+    """Of each correlated series with mean zero :func:`_variance_of_sum`, and its correlation."""
+    phis = [_correlation(series) for series in influence.each()]
+    residuals = influence.values[:, 1:] - np.array(phis)[:, None] * influence.values[:, :-1]
+    shorter = Windows(residuals, influence.begin, influence.end - 1)
+    centred = shorter.of(residuals - shorter.means()[:, None])
+    for phi, residual in zip(phis, centred.each(), strict=True):
+        yield *_variance_of_sum(residual, phi), phi
+
+
+def _variance_of_sum(residual: Floats, phi: float) -> tuple[float, float]:
+    """Variance of the sum of a series, and its degrees of freedom.
 
     The logarithm of the variance is known to 2 L / n by the blocks of length L, and to 4 (1 + phi) / (1 - phi) / n by
     the correlation phi, whose own variance is (1 - phi²) / n; a chi-square of df degrees has 2 / df.
+
+    Args:
+        residual: what is left of each value but the first without phi times the one before it; with mean zero.
+        phi: the series' correlation.
     """
-    count = len(influence)
-    phi = _correlation(influence)
-    residual = influence[1:] - phi * influence[:-1]
-    residual -= arrays.mean(residual)
+    count = len(residual) + 1
     length = min(math.ceil(block_length(residual)), len(residual) // 3)
     blocks = len(residual) / length
     sums = _circular_block_sums(residual, length)
     density = arrays.mean(sums * sums) / length * blocks / (blocks - 1)
     gain = max(phi, 0.0)
-    return count * density / (1 - phi) ** 2, max(count / (length + 2 * (1 + gain) / (1 - gain)), 1.0), phi
+    return count * density / (1 - phi) ** 2, max(count / (length + 2 * (1 + gain) / (1 - gain)), 1.0)
 
 
 def _correlation(series: Floats) -> float:

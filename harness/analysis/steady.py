@@ -15,16 +15,20 @@ window begins where neither the step time nor the buffer's occupancy trends any 
    :data:`STORE_TOLERANCE` of the batches taken in it.
 
 The floor is the sweep's own warm-up, or one step; the cap leaves at least half of the steps and :data:`MIN_STEPS`.
+
+Runs of equally many steps are looked at together, one in each row: numpy's calls cost more than a run's arithmetic.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from harness.analysis.arrays import Floats, mean, median, t_quantile, variance
+from harness.analysis.arrays import Floats, t_quantile
+from harness.analysis.windows import Places, Windows
 
 MIN_STEPS = 5
 CLIP = 10.0
@@ -61,69 +65,107 @@ def find_steady(
         floor: steps that are warm-up in any case.
         taken_per_step: batches taken from the buffer per step (below 1 where a batch is used for several steps).
     """
-    count = len(durations_s)
-    floor = min(max(floor, 0), count)
-    if count - floor < MIN_STEPS:
-        return SteadyWindow(floor, floor, False, f"only {max(count - floor, 0)} steps after the warm-up")
-    cap = max(floor, min(count - MIN_STEPS, floor + (count - floor) // 2))
-    begin = truncation(durations_s, floor, cap)
-    if occupancy is not None and np.isfinite(occupancy).all():
-        begin = max(begin, truncation(occupancy, floor, cap))
-    reason = unsteadiness(durations_s[begin:], None if occupancy is None else occupancy[begin:], taken_per_step)
-    return SteadyWindow(_warmup(durations_s, floor, begin), begin, not reason, reason)
+    levels = np.full(len(durations_s), math.nan) if occupancy is None else occupancy
+    return find_all(durations_s[None], levels[None], [floor], [taken_per_step])[0]
 
 
-def _warmup(durations_s: Floats, floor: int, begin: int) -> int:
-    """Leading steps slower than the steady ones: warm-up; what follows up to ``begin`` is the transient."""
-    slow = durations_s[:begin] > SLOW * median(durations_s[begin:])
-    leading = int(np.argmin(slow)) if not slow.all() else begin
-    return min(max(floor, leading), begin)
+def find_all(
+    durations_s: Floats, occupancy: Floats, floor: Sequence[int], taken_per_step: Sequence[float]
+) -> list[SteadyWindow]:
+    """As :func:`find_steady` for runs of equally many steps: durations and occupancy have shape (runs, steps)."""
+    count = durations_s.shape[1]
+    floors = np.clip(np.array(floor, dtype=np.int64), 0, count)
+    found = [
+        SteadyWindow(begin, begin, False, f"only {count - begin} steps after the warm-up") for begin in floors.tolist()
+    ]
+    runs = np.flatnonzero(count - floors >= MIN_STEPS)
+    if len(runs):
+        taken = np.array(taken_per_step, dtype=np.float64)[runs]
+        windows = _windows(durations_s[runs], occupancy[runs], floors[runs], taken)
+        for run, window in zip(runs.tolist(), windows, strict=True):
+            found[run] = window
+    return found
 
 
-def truncation(values: Floats, floor: int, cap: int) -> int:
-    """The number of leading values to leave out, between ``floor`` and ``cap``, by MSER."""
-    clipped = _clip(values)[floor:]
-    left = np.arange(len(clipped), 0, -1, dtype=np.float64)
-    centred = clipped - median(clipped)
+def _windows(durations_s: Floats, occupancy: Floats, floor: Places, taken_per_step: Floats) -> list[SteadyWindow]:
+    count = durations_s.shape[1]
+    cap = np.maximum(floor, np.minimum(count - MIN_STEPS, floor + (count - floor) // 2))
+    begin = _truncations(durations_s, floor, cap)
+    known = np.flatnonzero(np.isfinite(occupancy).all(axis=1))
+    if len(known):
+        begin[known] = np.maximum(begin[known], _truncations(occupancy[known], floor[known], cap[known]))
+    steady = Windows(durations_s, begin, np.full(len(begin), count))
+    reasons = _unsteadiness(steady, occupancy, taken_per_step)
+    told = zip(_warmups(steady, floor).tolist(), begin.tolist(), reasons, strict=True)
+    return [SteadyWindow(warmup, first, not reason, reason) for warmup, first, reason in told]
+
+
+def _warmups(steady: Windows, floor: Places) -> Places:
+    """Leading steps slower than the steady ones: warm-up; what follows up to the window is the transient."""
+    slow = steady.values > SLOW * steady.medians()[:, None]
+    leading = np.argmin(slow & ~steady.inside, axis=1)
+    warmup: Places = np.minimum(np.maximum(floor, leading), steady.begin)
+    return warmup
+
+
+def _truncations(values: Floats, floor: Places, cap: Places) -> Places:
+    """The numbers of leading values to leave out, between ``floor`` and ``cap``, by MSER."""
+    count = values.shape[1]
+    clipped = Windows(_clip(Windows.whole(values)), floor, np.full(len(floor), count))
+    left = np.arange(count, 0, -1, dtype=np.float64)
+    centred = clipped.values - clipped.medians()[:, None]
     # for every number left out at once: sum of squares about the mean of what remains, over its length squared
-    sums, squares = np.cumsum(centred[::-1])[::-1], np.cumsum(centred[::-1] ** 2)[::-1]
-    error = (np.maximum(squares - sums**2 / left, 0.0) / left**2)[: cap - floor + 1]
+    sums = np.cumsum(centred[:, ::-1], axis=1)[:, ::-1]
+    squares = np.cumsum(centred[:, ::-1] ** 2, axis=1)[:, ::-1]
+    error = np.maximum(squares - sums**2 / left, 0.0) / left**2
+    error = np.where(Windows(error, floor, cap + 1).inside, error, math.inf)
     # equal errors up to rounding (a constant series) must leave out nothing
-    rounding = 1e-12 * float(np.max(np.abs(clipped))) ** 2
-    return floor + int(np.flatnonzero(error <= np.min(error) + rounding)[0])
+    rounding = [1e-12 * largest**2 for largest in clipped.of(np.abs(clipped.values)).maxima().tolist()]
+    least = np.min(error, axis=1) + np.array(rounding)
+    first: Places = np.argmax(error <= least[:, None], axis=1)
+    return first
 
 
-def _clip(values: Floats) -> Floats:
-    half = values[len(values) // 2 :]
-    middle = median(half)
-    scale = 1.4826 * median(np.abs(half - middle))
-    reach = max(CLIP * scale, 0.5 * abs(middle), 1e-12)
-    clipped: Floats = np.minimum(np.maximum(values, middle - reach), middle + reach)
+def _clip(series: Windows) -> Floats:
+    half = series.since(series.begin + series.counts // 2)
+    middle = half.medians()
+    scale = 1.4826 * half.of(np.abs(half.values - middle[:, None])).medians()
+    reach = np.maximum(np.maximum(CLIP * scale, 0.5 * np.abs(middle)), 1e-12)
+    clipped: Floats = np.minimum(np.maximum(series.values, (middle - reach)[:, None]), (middle + reach)[:, None])
     return clipped
 
 
-def unsteadiness(durations_s: Floats, occupancy: Floats | None, taken_per_step: float = 1.0) -> str:
-    """Why these steps are not steady, or an empty text. The module's docstring has the criteria."""
-    count = len(durations_s)
-    if count < MIN_STEPS:
-        return f"only {count} steps in the window"
-    clipped = _clip(durations_s)
-    trend = drift(clipped)
-    nearest = max(abs(trend.change) - trend.half_width, 0.0)
-    if nearest > DRIFT_TOLERANCE:
-        return f"step time still trends: by {trend.change:+.0%} over its {count} steps"
-    half = count // 2
-    change, error = _change_of_halves(clipped[:half], clipped[half:])
-    if abs(change) > max(GROSS_CHANGE, 3 * error):
-        return f"step time still changes: its second half takes {math.exp(change):.2f} times as long as its first"
-    if occupancy is not None and np.isfinite(occupancy).all():
-        edge = max(count // 4, 1)
-        lost = mean(occupancy[:edge]) - mean(occupancy[-edge:])
-        share = abs(lost) / max((count - edge) * taken_per_step, 1e-12)
-        if share > STORE_TOLERANCE and abs(lost) >= 1.0:
-            word = "drains" if lost > 0 else "fills"
-            return f"the buffer still {word}: {abs(lost):.1f} batches over {count} steps"
-    return ""
+def _unsteadiness(steady: Windows, occupancy: Floats, taken_per_step: Floats) -> list[str]:
+    """For each run why its window is not steady, or an empty text. The module's docstring has the criteria."""
+    clipped = steady.of(_clip(steady))
+    lost = _losses(steady.of(occupancy), taken_per_step)
+    told = zip(drifts(clipped), _changes_of_halves(clipped), lost, steady.counts.tolist(), strict=True)
+    return [_trend(drift, count) or _change(*change) or loss for drift, change, loss, count in told]
+
+
+def _trend(drift: Drift, count: int) -> str:
+    nearest = max(abs(drift.change) - drift.half_width, 0.0)
+    return f"step time still trends: by {drift.change:+.0%} over its {count} steps" if nearest > DRIFT_TOLERANCE else ""
+
+
+def _change(change: float, error: float) -> str:
+    gross = abs(change) > max(GROSS_CHANGE, 3 * error)
+    times = math.exp(change)
+    return f"step time still changes: its second half takes {times:.2f} times as long as its first" if gross else ""
+
+
+def _losses(occupancy: Windows, taken_per_step: Floats) -> Iterator[str]:
+    """What the buffers lose or gain between the windows' first and last quarters, where that is too much."""
+    known = np.all(np.isfinite(occupancy.values) | ~occupancy.inside, axis=1, keepdims=True)
+    levels = occupancy.of(np.where(known, occupancy.values, 0.0))
+    edge = np.maximum(levels.counts // 4, 1)
+    lost = levels.until(levels.begin + edge).means() - levels.since(levels.end - edge).means()
+    share = np.abs(lost) / np.maximum((levels.counts - edge) * taken_per_step, 1e-12)
+    told = zip(lost.tolist(), share.tolist(), levels.counts.tolist(), strict=True)
+    for batches, part, count in told:
+        gone = part > STORE_TOLERANCE and abs(batches) >= 1.0
+        word = "drains" if batches > 0 else "fills"
+        yield f"the buffer still {word}: {abs(batches):.1f} batches over {count} steps" if gone else ""
 
 
 @dataclass(frozen=True)
@@ -134,31 +176,48 @@ class Drift:
     half_width: float
 
 
-def drift(values: Floats) -> Drift:
-    """Least-squares trend of ``values`` (at least 5), its error corrected for autocorrelated residuals.
+def drifts(series: Windows) -> list[Drift]:
+    """Least-squares trend of each series (of at least 5 values), its error corrected for autocorrelated residuals.
 
     The residuals' lag-1 correlation phi, corrected for its bias -(2 + 4 phi) / n about a fitted line, widens the
     variance by (1 + phi) / (1 - phi).
     """
-    count, middle = len(values), mean(values)
-    time = np.arange(count) - (count - 1) / 2
-    slope = float(time @ values) / float(time @ time)
-    residual = values - middle - slope * time
-    square = float(residual @ residual)
+    counts, middle = series.counts.tolist(), series.means()
+    place = np.arange(series.values.shape[1]) - series.begin[:, None]
+    time = series.of(place - ((series.counts - 1) / 2)[:, None])
+    times = [(float(t @ values), float(t @ t)) for t, values in zip(time.each(), series.each(), strict=True)]
+    slope = [along / square for along, square in times]
+    residuals = series.of(series.values - middle[:, None] - np.array(slope)[:, None] * time.values)
+    squares = [(float(r @ r), float(r[1:] @ r[:-1])) for r in residuals.each()]
+    told = zip(counts, middle.tolist(), slope, squares, times, strict=True)
+    return [_drift(count, mean, rise, *square, spread) for count, mean, rise, square, (_, spread) in told]
+
+
+def _drift(count: int, middle: float, slope: float, square: float, lag: float, time_square: float) -> Drift:
+    """From the mean, the slope, the residuals' sums of squares and of products of neighbours."""
     if middle <= 0 or square <= 1e-24 * count * middle**2:
         return Drift(slope * count / middle if middle > 0 else 0.0, 0.0)
-    lagged = float(residual[1:] @ residual[:-1]) / square
+    lagged = lag / square
     phi = min(max(lagged + (2 + 4 * lagged) / count, 0.0), 0.95)
     inflation = (1 + phi) / (1 - phi)
     df = max(count / inflation - 2, 1.0)
-    error = math.sqrt(square / (count - 2) * inflation / float(time @ time))
+    error = math.sqrt(square / (count - 2) * inflation / time_square)
     return Drift(slope * count / middle, t_quantile(0.975, df) * error * count / middle)
 
 
-def _change_of_halves(first: Floats, second: Floats) -> tuple[float, float]:
-    """Logarithm of the ratio of mean step times, second to first, and its error were the steps independent."""
-    means = mean(first), mean(second)
-    if min(means) <= 0:
+def _changes_of_halves(series: Windows) -> list[tuple[float, float]]:
+    """Logarithm of the ratio of mean step times, second half to first, and its error were the steps independent."""
+    middle = series.begin + series.counts // 2
+    halves = series.until(middle), series.since(middle)
+    sums = [(half.counts.tolist(), half.means().tolist(), half.variances().tolist()) for half in halves]
+    return [
+        _change_of_halves(first, second) for first, second in zip(*(zip(*s, strict=True) for s in sums), strict=True)
+    ]
+
+
+def _change_of_halves(*halves: tuple[int, float, float]) -> tuple[float, float]:
+    """From number of values, mean and variance of each half."""
+    if min(mean for _, mean, _ in halves) <= 0:
         return 0.0, 0.0
-    errors = [variance(part) / len(part) / middle**2 for part, middle in zip((first, second), means, strict=True)]
-    return math.log(means[1] / means[0]), math.sqrt(sum(errors))
+    errors = [variance / count / mean**2 for count, mean, variance in halves]
+    return math.log(halves[1][1] / halves[0][1]), math.sqrt(sum(errors))

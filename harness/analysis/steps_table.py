@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.analysis import arrow
 from harness.files import sync_directory
 from harness.model.columns import STEP_TABLE_COLUMNS
 from harness.model.event import STEP_COLUMNS
@@ -83,13 +84,12 @@ def table_of(runs: Sequence[tuple[Key, RunEvidence, Measurement | None]]) -> pa.
         "repeat": _repeated([key[1] for key, *_ in pieces], counts),
         "attempt": _repeated([key[2] for key, *_ in pieces], counts),
         "rank": _repeated([rank for _, rank, *_ in pieces], counts),
-        "step": _joined([steps.step for _, _, steps, _ in pieces], np.int64),
-        "part": pa.DictionaryArray.from_arrays(_part_codes(pieces), pa.array(_PARTS)),
+        "step": arrow.numbers(_joined([steps.step for _, _, steps, _ in pieces], np.int64)),
+        "part": pa.DictionaryArray.from_arrays(_part_codes(pieces), arrow.texts(_PARTS, pa.string())),
     }
     for name in STEP_COLUMNS:
         values = _joined([steps[name] for _, _, steps, _ in pieces], np.float64)
-        whole = name in _WHOLE
-        columns[name] = pa.array(values.astype(np.int64) if whole else values, from_pandas=not whole)
+        columns[name] = arrow.numbers(values.astype(np.int64)) if name in _WHOLE else arrow.floats(values)
     return pa.Table.from_arrays([columns[field.name] for field in _WRITTEN], schema=_WRITTEN)
 
 
@@ -100,11 +100,13 @@ def _joined(arrays: list[Any], kind: Any) -> Any:
 def _texts(values: list[str], counts: Any) -> pa.DictionaryArray:
     places = {text: place for place, text in enumerate(dict.fromkeys(values))}
     codes = np.array([places[text] for text in values], dtype=np.int32)
-    return pa.DictionaryArray.from_arrays(np.repeat(codes, counts), pa.array(list(places), pa.string()))
+    return pa.DictionaryArray.from_arrays(
+        arrow.numbers(np.repeat(codes, counts)), arrow.texts(list(places), pa.string())
+    )
 
 
-def _repeated(values: list[int], counts: Any) -> Any:
-    return np.repeat(np.array(values, dtype=np.int64), counts)
+def _repeated(values: list[int], counts: Any) -> pa.Array:
+    return arrow.numbers(np.repeat(np.array(values, dtype=np.int64), counts))
 
 
 def _part_codes(pieces: Sequence[tuple[Key, int, Steps, Measurement | None]]) -> pa.Array:
@@ -122,4 +124,4 @@ def _part_codes(pieces: Sequence[tuple[Key, int, Steps, Measurement | None]]) ->
         codes += (0, 1, 2)
         counts += (timed, steady - timed, count - steady)
     repeated = np.repeat(np.array(codes, dtype=np.int32), np.array(counts, dtype=np.int64))
-    return pa.array(repeated, mask=repeated < 0)
+    return arrow.numbers(repeated, repeated < 0)
