@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as made
 from scipy import stats as distributions
@@ -16,6 +16,7 @@ from harness.analysis import arrays
 SERIES = made(np.float64, st.integers(1, 300), elements=st.floats(-1e6, 1e6))
 
 
+@settings(deadline=None)
 @given(SERIES)
 def test_sums_means_and_medians(values: np.ndarray) -> None:
     assert arrays.total(values) == np.sum(values)
@@ -24,6 +25,7 @@ def test_sums_means_and_medians(values: np.ndarray) -> None:
     assert arrays.median(values) == np.median(values)
 
 
+@settings(deadline=None)
 @given(SERIES, st.sampled_from([0, 5, 50, 95, 99, 100]))
 def test_quantiles(values: np.ndarray, percent: int) -> None:
     assert arrays.sorted_quantile(np.sort(values), percent / 100) == np.percentile(values, percent)

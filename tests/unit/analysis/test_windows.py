@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.analysis import arrays, measure, stats
@@ -27,6 +27,7 @@ def windows(draw: st.DrawFn) -> Windows:
     return Windows(np.round(values, draw(st.sampled_from([0, 17]))), begin, end)
 
 
+@settings(deadline=None)
 @given(windows())
 def test_sums_means_and_variances(made: Windows) -> None:
     each = made.each()
@@ -35,6 +36,7 @@ def test_sums_means_and_variances(made: Windows) -> None:
     np.testing.assert_array_equal(made.variances(), [arrays.variance(one) if len(one) else math.nan for one in each])
 
 
+@settings(deadline=None)
 @given(windows())
 def test_medians_maxima_and_order(made: Windows) -> None:
     full = made.of_rows(np.flatnonzero(made.counts > 0))
