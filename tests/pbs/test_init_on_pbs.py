@@ -22,7 +22,7 @@ def harness(site: FakePbs, cwd: Path, *words: str) -> subprocess.CompletedProces
     environment = {**site.environment, "PYTHONPATH": str(ROOT)}
     environment["PATH"] = f"{site.bin}:{Path(sys.executable).parent}:/bin"
     argv = [sys.executable, "-m", "harness", *words]
-    return subprocess.run(argv, cwd=cwd, env=environment, text=True, capture_output=True, timeout=100, check=False)
+    return subprocess.run(argv, cwd=cwd, env=environment, text=True, capture_output=True, timeout=240, check=False)
 
 
 def test_init_describes_a_pbs_site_and_never_overwrites(fake_pbs: FakePbs, tmp_path: Path) -> None:

