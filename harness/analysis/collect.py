@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from harness.analysis import arrow, incremental
 from harness.analysis.campaigns import Attempt, attempts, extra_canaries, load_campaign
 from harness.analysis.incremental import Look, Previous
-from harness.analysis.pieces import pieces_of, prepare, read_pieces
+from harness.analysis.pieces import Kept, Piece, pieces_of, prepare, read_pieces
 from harness.analysis.rows_table import SCHEMA, csv_text, rows_table, to_frame
 from harness.analysis.steps_table import StepsWriter
 from harness.files import write_atomically
@@ -72,8 +72,7 @@ def _collect(layout: CampaignLayout, previous: Previous, progress: Progress) -> 
     tried = attempts(layout)
     names = incremental.names_of(layout, tried)
     directories = incremental.directories(layout, names)
-    looks = list(map(incremental.look, tried))
-    found = [_Found(a, now, previous.place(name, a, now)) for name, a, now in zip(names, tried, looks, strict=True)]
+    looks: list[Look] = []
     keep = os.access(layout.root, os.W_OK)
     if keep:
         layout.collected.unlink(missing_ok=True)
@@ -81,14 +80,14 @@ def _collect(layout: CampaignLayout, previous: Previous, progress: Progress) -> 
     counts: list[int] = []
     described: list[bool] = []
     with StepsWriter(layout.steps_parquet) if keep else nullcontext() as steps:
-        for part in _parts(campaign, found, previous):
+        for part in _parts(campaign, _looked_at(tried, names, previous, looks), previous):
             rows.append(part.rows)
             counts += part.counts
             described += part.described
             for table in part.steps:
                 if steps is not None:
                     steps.write(table)
-            progress(len(counts), len(found))
+            progress(len(counts), len(tried))
     table = mark_attempts(pa.concat_tables(rows), extra_canaries(layout, campaign))
     if not keep:
         return table
@@ -96,6 +95,16 @@ def _collect(layout: CampaignLayout, previous: Previous, progress: Progress) -> 
     seen = list(zip(names, map(incremental.told, tried), looks, counts, described, strict=True))
     incremental.remember(layout, inputs, directories, seen)
     return table
+
+
+def _looked_at(
+    tried: Iterable[Attempt], names: Iterable[str], previous: Previous, looks: list[Look]
+) -> Iterator[_Found]:
+    """Each attempt when it is asked for, its directory added to ``looks``."""
+    for attempt, name in zip(tried, names, strict=True):
+        now = incremental.look(attempt)
+        looks.append(now)
+        yield _Found(attempt, now, previous.place(name, attempt, now))
 
 
 @dataclass(frozen=True)
@@ -108,23 +117,25 @@ class _Part:
     described: Collection[bool]
 
 
-def _parts(campaign: Campaign, found: list[_Found], previous: Previous) -> Iterator[_Part]:
-    """The attempts' rows and steps, in their order."""
-    runs = [list(run) for _, run in groupby(enumerate(found), lambda item: _neighbours(*item))]
-    fresh = [[(f.attempt, f.look.bytes) for _, f in run] for run in runs if run[0][1].place is None]
-    cut = [list(pieces_of(run)) for run in fresh]
-    pieces, sizes = read_pieces(campaign.name, campaign.points, [p for run in cut for p in run]), iter(map(len, cut))
-    for run in runs:
-        place, length = run[0][1].place, len(run)
-        if place is None:
-            for _ in range(next(sizes)):
-                piece = next(pieces)
-                yield _Part(piece.rows, [piece.steps], piece.counts, piece.described)
+def _parts(campaign: Campaign, found: Iterator[_Found], previous: Previous) -> Iterator[_Part]:
+    """The attempts' rows and steps, in their order; attempts are looked at while others are read."""
+    for piece in read_pieces(campaign.name, campaign.points, _cut(found)):
+        if isinstance(piece, Piece):
+            yield _Part(piece.rows, [piece.steps], piece.counts, piece.described)
         else:
-            counts = previous.counts(place, length)
-            yield _Part(previous.rows.slice(place, length), previous.steps(place, length), counts, [True] * length)
-    for _ in pieces:
-        raise AssertionError("a piece was left over")
+            counts = previous.counts(*piece)
+            steps = previous.steps(*piece)
+            yield _Part(previous.rows.slice(*piece), steps, counts, [True] * len(counts))
+
+
+def _cut(found: Iterator[_Found]) -> Iterator[list[Attempt] | Kept]:
+    """Pieces to be read, and between them the first place and the number of those to be taken over."""
+    for _, run in groupby(enumerate(found), lambda item: _neighbours(*item)):
+        number, first = next(run)
+        if first.place is None:
+            yield from pieces_of((one.attempt, one.look.bytes) for _, one in chain([(number, first)], run))
+        else:
+            yield Kept(first.place, 1 + sum(1 for _ in run))
 
 
 def _neighbours(number: int, found: _Found) -> int | None:

@@ -8,11 +8,12 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from multiprocessing import connection, forkserver
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -42,6 +43,13 @@ class Piece:
     described: tuple[bool, ...]
 
 
+class Kept(NamedTuple):
+    """Attempts whose rows and steps the last collection has: the place of the first, and how many."""
+
+    place: int
+    attempts: int
+
+
 def prepare(attempts: int) -> None:
     """Let the workers' imports begin, where so many attempts to read are expected: it takes as long as finding them."""
     if attempts >= PARALLEL_FROM:
@@ -49,7 +57,7 @@ def prepare(attempts: int) -> None:
         forkserver.ensure_running()
 
 
-def pieces_of(chosen: Sequence[tuple[Attempt, int]]) -> Iterator[list[Attempt]]:
+def pieces_of(chosen: Iterable[tuple[Attempt, int]]) -> Iterator[list[Attempt]]:
     """Attempts, each with the bytes of its evidence, cut into pieces."""
     piece: list[Attempt] = []
     size = 0
@@ -63,26 +71,39 @@ def pieces_of(chosen: Sequence[tuple[Attempt, int]]) -> Iterator[list[Attempt]]:
         yield piece
 
 
-def read_pieces(name: str, planned: Planned, pieces: Sequence[list[Attempt]]) -> Iterator[Piece]:
-    """Every piece read, in order; by several processes where there are many attempts and CPUs."""
+def read_pieces(name: str, planned: Planned, pieces: Iterator[list[Attempt] | Kept]) -> Iterator[Piece | Kept]:
+    """Every piece read, and what is kept handed on, in order; by several processes where there is much to read."""
     workers = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-    if sum(map(len, pieces)) < PARALLEL_FROM or workers < 2:
-        for piece in pieces:
-            yield _read(name, piece, planned)
-        return
+    first: list[list[Attempt] | Kept] = []
+    attempts = 0
+    for piece in pieces:
+        first.append(piece)
+        attempts += 0 if isinstance(piece, Kept) else len(piece)
+        if attempts >= PARALLEL_FROM and workers > 1:
+            yield from _read_by_several(name, planned, chain(first, pieces), workers)
+            return
+    for piece in first:
+        yield piece if isinstance(piece, Kept) else _read(name, piece, planned)
+
+
+def _read_by_several(
+    name: str, planned: Planned, pieces: Iterable[list[Attempt] | Kept], workers: int
+) -> Iterator[Piece | Kept]:
     with ProcessPoolExecutor(workers, _prepared(), initializer=_begin) as pool:
-        ahead: deque[tuple[list[Attempt], Future[Piece]]] = deque()
+        ahead: deque[tuple[list[Attempt], Future[Piece]] | Kept] = deque()
         for piece in pieces:
-            ahead.append((piece, pool.submit(_read, name, piece)))
+            ahead.append(piece if isinstance(piece, Kept) else (piece, pool.submit(_read, name, piece)))
             # what waits to be taken is bounded, however many pieces there are
             if len(ahead) > 3 * workers:
-                yield _taken(name, planned, *ahead.popleft())
+                yield _taken(name, planned, ahead.popleft())
         while ahead:
-            yield _taken(name, planned, *ahead.popleft())
+            yield _taken(name, planned, ahead.popleft())
 
 
-def _taken(name: str, planned: Planned, attempts: list[Attempt], future: Future[Piece]) -> Piece:
-    piece = future.result()
+def _taken(name: str, planned: Planned, asked: tuple[list[Attempt], Future[Piece]] | Kept) -> Piece | Kept:
+    if isinstance(asked, Kept):
+        return asked
+    attempts, piece = asked[0], asked[1].result()
     # the plan is long, and few need it: it is not sent to other processes
     return piece if all(piece.described) else _read(name, attempts, planned)
 
