@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 from collections.abc import Iterable, Sequence
@@ -52,6 +51,8 @@ class CatalogError(UserError):
 
 def nearest(word: str, choices: Sequence[str]) -> str:
     """The valid choices as text, the nearest name first asked for: ``did you mean 'x'? valid: …``."""
+    import difflib  # here, since few commands meet a wrong name
+
     close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}valid: {', '.join(choices)}"

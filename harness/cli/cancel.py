@@ -40,7 +40,7 @@ def cancel(context: click.Context, layout: CampaignLayout, only: str | None, sta
     from harness.cli.cancelling import cancel_campaign
     from harness.cli.outcome import finish
 
-    console = Console(stderr=as_json, highlight=False)
+    console = Console(stderr=as_json, highlight=False, emoji=False)
     outcome, left = cancel_campaign(layout, console, only, state)
     finish(outcome, console, as_json)
     context.exit(1 if left else 0)

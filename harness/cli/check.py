@@ -48,7 +48,7 @@ def check(campaign: str, results: Path | None, severity: str, as_json: bool) -> 
     if as_json:
         click.echo(json.dumps([asdict(group) for group in listed], ensure_ascii=False, indent=1, default=str))
     else:
-        _print(listed, Console(soft_wrap=True))
+        _print(listed, Console(soft_wrap=True, emoji=False))
     raise SystemExit(1 if listed else 0)
 
 

@@ -84,7 +84,7 @@ def _collect_campaign(campaign: str, results: Path | None, as_json: bool) -> Non
 
     from harness.analysis.collect import collect_rows
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with Progress(console=Console(stderr=True, emoji=False), transient=True) as progress:
         task = progress.add_task("collecting", total=None)
         table = collect_rows(layout, lambda done, total: progress.update(task, completed=done, total=total))
     states = dict(Counter(table["state"].to_pylist()).most_common())

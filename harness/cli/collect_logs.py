@@ -26,7 +26,7 @@ def collect_logs(globs: Sequence[str], pattern: str, facts: Sequence[str], outpu
 
     loaded = patterns.load(pattern)
     logs, given = table.paths(globs), dict(map(_fact, facts))
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with Progress(console=Console(stderr=True, emoji=False), transient=True) as progress:
         task = progress.add_task("reading logs", total=len(logs))
         found = table.collect_logs(logs, loaded, given, lambda done, total: progress.update(task, completed=done))
     if found.empty:
@@ -75,4 +75,4 @@ def _print(found: pd.DataFrame) -> None:
 
     from harness.report import foreign_grid, tables
 
-    tables.print_grid(foreign_grid.logs_grid(found), Console(soft_wrap=False))
+    tables.print_grid(foreign_grid.logs_grid(found), Console(soft_wrap=False, emoji=False))

@@ -151,7 +151,7 @@ def _show(grid: Grid, form: str) -> None:
     from harness.report import tables
 
     if form == "terminal":
-        tables.print_grid(grid, Console(soft_wrap=False))
+        tables.print_grid(grid, Console(soft_wrap=False, emoji=False))
     else:
         click.echo(tables.to_csv(grid) if form == "csv" else tables.to_markdown(grid), nl=False)
 

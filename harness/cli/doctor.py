@@ -74,7 +74,7 @@ def doctor(
     root = project_root(Path.cwd())
     described = load_cluster(cluster, root)
     # one console for both, so that the spinner makes way for the lines
-    console = Console(stderr=as_json, soft_wrap=True)
+    console = Console(stderr=as_json, soft_wrap=True, emoji=False)
     status = console.status("looking")
     patient = Patient(
         cluster=described,

@@ -5,15 +5,11 @@ from __future__ import annotations
 import gc
 import importlib
 import io
-import os
 import sys
 
 import click
 
 import harness
-
-# pydantic would read the metadata of every installed package in search of plugins: hundreds of small files
-os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 #: verb → (module:attr of its click command, one line of help). The help stands here so that ``harness --help``
 #: imports no verb at all: a login node's shared file system makes every import slow.

@@ -30,7 +30,7 @@ def next_(choice: SweepChoice, count: int, as_json: bool) -> None:
 
     planned, questions = questions_of(choice, count)
     if not as_json:
-        console = Console(highlight=False)
+        console = Console(highlight=False, emoji=False)
         for question in questions:
             announce(console, planned, question)
         return

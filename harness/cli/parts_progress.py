@@ -18,7 +18,7 @@ Report = Callable[[int, int], None]
 @contextmanager
 def bar(title: str, resumable: bool = True) -> Iterator[Report]:
     """A function to report progress to; Ctrl-C says that nothing done is lost."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, emoji=False)
     try:
         if console.is_terminal:
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))

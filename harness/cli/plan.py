@@ -59,7 +59,7 @@ def _show(campaign: Campaign, rows: int | None) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = max(console.width, 200)  # a pipe or file has no edge to fold at
     console.print(f"[bold]{escape(campaign.name)}[/] on {escape(campaign.cluster)}: {escape(campaign.description)}")

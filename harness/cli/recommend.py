@@ -73,7 +73,7 @@ def recommend(
         ]
         click.echo(json.dumps(values, ensure_ascii=False, indent=1))
     else:
-        console = Console(soft_wrap=True, highlight=False)
+        console = Console(soft_wrap=True, highlight=False, emoji=False)
         for (group, answer), wanted in zip(found, requests, strict=True):
             show(console, group, answer, wanted)
     if output is not None:

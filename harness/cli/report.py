@@ -51,7 +51,7 @@ def report(campaign: str, results: Path | None, output: Path | None, as_json: bo
 
     path, described = output or layout.report, load_campaign(layout)
     limits, directives = _cluster(layout, described)
-    with Console(stderr=True).status("collecting, fitting the model and drawing …"):
+    with Console(stderr=True, emoji=False).status("collecting, fitting the model and drawing …"):
         html.write(layout, collect(layout), described, path, limits, directives)
     if as_json:
         click.echo(json.dumps({"file": str(path), "bytes": path.stat().st_size}, ensure_ascii=False))

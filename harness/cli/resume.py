@@ -39,6 +39,6 @@ def resume(context: click.Context, layout: CampaignLayout, follow: bool, how: Ho
     from harness.cli.outcome import finish
     from harness.cli.retrying import resume_campaign
 
-    console = Console(stderr=as_json, highlight=False)
+    console = Console(stderr=as_json, highlight=False, emoji=False)
     outcome = resume_campaign(layout, Wishes(how=how, retries=retries, follow=follow), console)
     context.exit(finish(outcome, console, as_json))

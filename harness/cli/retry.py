@@ -61,7 +61,7 @@ def retry(
     from harness.cli.retrying import Which, retry_campaign
     from harness.model.job import JobState
 
-    console = Console(stderr=as_json, highlight=False)
+    console = Console(stderr=as_json, highlight=False, emoji=False)
     meant = states or (STATES if causes else STATES[:3])
     which = Which(frozenset(JobState(state.upper()) for state in meant), frozenset(causes), only)
     outcome = retry_campaign(layout, which, Wishes(how=how, retries=retries, follow=follow), console)

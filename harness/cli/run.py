@@ -58,7 +58,7 @@ def run(
     from harness.cli.campaign_run import Wishes, run_sweep
     from harness.cli.outcome import finish
 
-    console = Console(stderr=as_json, highlight=False)
+    console = Console(stderr=as_json, highlight=False, emoji=False)
     if make_data:
         from harness.cli.make_data import make_missing
 

@@ -48,7 +48,7 @@ def stalls(campaign: str, results: Path | None, as_json: bool) -> None:
         parts = [_as_json(label, ladder) for label, ladder in zip(labels, found, strict=True)]
         click.echo(json.dumps(parts, ensure_ascii=False, indent=1))
         return
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     if not found:
         console.print(f"{layout.root.name}: nothing was measured yet")
     for label, ladder in zip(labels, found, strict=True):

@@ -51,7 +51,7 @@ def status(
     from harness.jobs.view import Late, Rarely
 
     site = Late(lambda: _site(layout)) if ask and layout.cluster.exists() else None
-    console = Console(stderr=as_json, highlight=False)
+    console = Console(stderr=as_json, highlight=False, emoji=False)
     if watch:
         rarely = Rarely(site, time.monotonic, interval) if site else None
         outcome = status_view.watch(lambda: look(layout, rarely), console, show_all, interval)

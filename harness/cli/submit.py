@@ -39,7 +39,7 @@ def submit(context: click.Context, choice: SweepChoice, fresh: bool, how: How, r
     from harness.cli.campaign_run import Wishes, run_sweep
     from harness.cli.outcome import finish
 
-    console = Console(stderr=as_json, highlight=False)
+    console = Console(stderr=as_json, highlight=False, emoji=False)
     wishes = Wishes(fresh=fresh, how=how, retries=retries, follow=False)
     if choice.plan()[1].scheduler == "local":
         outcome = run_in_background(choice, wishes, console)

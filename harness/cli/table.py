@@ -80,7 +80,7 @@ def _out_grids(made: list[Grid], form: str, output: Path | None) -> None:
 
     if form == "terminal" and output is None:
         for one in made:
-            tables.print_grid(one, Console(soft_wrap=False))
+            tables.print_grid(one, Console(soft_wrap=False, emoji=False))
         return
     # a file without a format is one for people
     writers = {"csv": tables.to_csv, "latex": export.to_latex}

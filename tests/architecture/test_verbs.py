@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,22 @@ HEAVY = [
     "matplotlib",
     "scipy",
 ]
+#: imported for nothing until somebody looked: each module is some ten calls to a file server that may be slow
+ACCIDENTS = ["asyncio", "http.client", "jinja2", "multiprocessing", "rich.live", "rich.progress", "ssl"]
+BANISHED = {
+    "plan": [*ACCIDENTS, "harness.jobs"],
+    "status": [
+        *ACCIDENTS,
+        "harness.config",
+        "harness.jobs.drive",
+        "harness.jobs.render",
+        "harness.jobs.site",
+        "harness.model.cluster",
+        "harness.plan",
+        "simpleeval",
+        "yaml",
+    ],
+}
 SWEEP = str(ROOT / "configs/sweeps/quickstart.yml")
 
 PROBE = """
@@ -33,7 +50,7 @@ from harness.cli.main import cli
 try:
     cli(json.loads(sys.argv[1]), standalone_mode=False)
 finally:
-    print("\\nIMPORTED " + json.dumps(sorted({m.split(".")[0] for m in sys.modules})))
+    print("\\nIMPORTED " + json.dumps(sorted(sys.modules)))
 """
 
 
@@ -73,6 +90,35 @@ def test_a_verbs_help_has_an_example_and_imports_nothing_heavy(verb: str, tmp_pa
 def test_login_verbs_import_no_framework_and_no_data_library(arguments: list[str], tmp_path: Path) -> None:
     modules, _ = imported_by(arguments, tmp_path)
     assert not modules & set(HEAVY)
+
+
+@pytest.mark.parametrize("verb", BANISHED)
+def test_what_was_banished_from_a_verb_has_not_come_back(verb: str, tmp_path: Path) -> None:
+    if verb == "status":
+        imported_by(["render", SWEEP, "-o", "campaign"], tmp_path)
+    modules, text = imported_by([verb, "campaign" if verb == "status" else SWEEP], tmp_path)
+    assert "evidence in" in text if verb == "status" else "core-hours" in text
+    assert not modules & set(BANISHED[verb])
+
+
+METADATA = """
+import sys
+read = []
+sys.addaudithook(lambda event, given: read.append(str(given[0])) if event in ("open", "os.listdir") else None)
+import %s
+from harness.model.job import ExitRecord
+ExitRecord(code=0, cause="exit", started_unix_s=0.0, ended_unix_s=1.0, host="node")
+print(sum(".dist-info" in path for path in read))
+"""
+
+
+@pytest.mark.parametrize("module", ["harness.cli.main", "harness.runtime.main"])
+def test_no_package_is_asked_for_plugins(module: str, tmp_path: Path) -> None:
+    """pydantic would read the metadata of each that is installed, in a job once for each rank."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYDANTIC_DISABLE_PLUGINS"}
+    argv = [sys.executable, "-c", METADATA % module]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, env=environment, check=True)
+    assert done.stdout == "0\n"
 
 
 @pytest.mark.parametrize("verb", VERBS)

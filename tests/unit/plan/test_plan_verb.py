@@ -22,7 +22,7 @@ storage:
 """
 SWEEP = """\
 name: small [grid]
-description: two axes
+description: "two axes :warning: as they are"
 base: {workload: resnet20_cifar10, framework: torch}
 matrix:
   cpu_cores: [2, 8]
@@ -32,7 +32,7 @@ repeats: 2
 walltime: 30m
 """
 OUTPUT = """\
-small [grid] on local: two axes
+small [grid] on local: two axes :warning: as they are
 
  point      cpu_cores   storage
  ──────────────────────────────
