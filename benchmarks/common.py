@@ -21,6 +21,9 @@ from typing import Any
 
 from scipy import stats as distributions
 
+# where this forbids Python to keep what it has compiled, every command measured would compile changed files anew
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 @dataclass(frozen=True)
 class Ratio:
