@@ -14,6 +14,7 @@ import multiprocessing.pool
 import os
 import queue
 import signal
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,8 @@ from harness.runtime.interfaces import Batch, RunContext
 
 _LOOK_S = 1.0
 _JOIN_S = 0.05
+#: for a pool to end by itself after a worker of it was killed
+_END_S = 2.0
 
 
 def build(context: RunContext) -> KerasSequence:
@@ -60,6 +63,7 @@ class KerasSequence:
         self._batch_size = batch_size
         self._pool: multiprocessing.pool.Pool | None = None
         self._pids: list[int] = []
+        self._others: set[int | None] = set()
         if workers:
             self._start_workers(workers, multiprocess, max_queue_size)
 
@@ -68,12 +72,12 @@ class KerasSequence:
             self._dataset, workers=workers, use_multiprocessing=multiprocess, max_queue_size=max_queue_size
         )
         if multiprocess:
-            before = {child.pid for child in multiprocessing.active_children()}
+            self._others = {child.pid for child in multiprocessing.active_children()}
             # fork: the arrays are shared copy on write instead of being pickled to each worker
             self._pool = multiprocessing.get_context("fork").Pool(
                 workers, _start_worker, ({self._enqueuer.uid: self._dataset},)
             )
-            self._pids = [c.pid for c in multiprocessing.active_children() if c.pid and c.pid not in before]
+            self._pids = [c.pid for c in multiprocessing.active_children() if c.pid and c.pid not in self._others]
         else:
             self._pool = multiprocessing.pool.ThreadPool(workers)
         self._enqueuer.executor_fn = lambda _: self._pool
@@ -97,10 +101,12 @@ class KerasSequence:
             except multiprocessing.TimeoutError:
                 self._check_workers()
 
-    def _check_workers(self) -> None:
+    def _dead(self) -> list[int]:
         alive = {child.pid for child in multiprocessing.active_children()}
-        dead = [pid for pid in self._pids if pid not in alive]
-        if dead:
+        return [pid for pid in self._pids if pid not in alive]
+
+    def _check_workers(self) -> None:
+        if dead := self._dead():
             raise HarnessError(f"loader worker processes {dead} died, perhaps for want of memory (see dmesg, job log)")
 
     def occupancy(self) -> int | None:
@@ -125,10 +131,25 @@ class KerasSequence:
         while feeder is not None and feeder.is_alive():
             self._discard()
             feeder.join(_JOIN_S)
-        self._pool.terminate()
-        if self._pids:  # a thread cannot be ended from outside; one stuck in a read must not hold up the run's end
-            self._pool.join()
+        if self._dead():
+            self._give_up(self._pool)
+        else:
+            self._pool.terminate()
+            if self._pids:  # a thread cannot be ended from outside; one stuck in a read must not hold up the run's end
+                self._pool.join()
         self._pool = None
+
+    def _give_up(self, pool: multiprocessing.pool.Pool) -> None:
+        """End the workers of a pool of which one was killed.
+
+        One that waited for work held the lock of the task queue, for which Pool.terminate would wait for ever.
+        """
+        ending = threading.Thread(target=pool.terminate, daemon=True)
+        ending.start()
+        ending.join(_END_S)
+        for child in multiprocessing.active_children():
+            if child.pid not in self._others:
+                child.kill()
 
     def _discard(self) -> None:
         """Empty the queue, so that a feeder that waits for room sees that it should stop."""

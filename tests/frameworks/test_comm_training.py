@@ -15,7 +15,7 @@ from runtime_support import ROOT, clean_environment
 pytest.importorskip("tensorflow")
 pytest.importorskip("torch")
 
-pytestmark = [pytest.mark.framework, pytest.mark.mpi, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.framework, pytest.mark.mpi]
 PROGRAM = Path(__file__).with_name("comm_program.py")
 needs_horovod = pytest.mark.skipif(importlib.util.find_spec("horovod") is None, reason="needs `make horovod`")
 EXCHANGES = [
@@ -37,7 +37,7 @@ def start(ranks: int, directory: Path, framework: str, comm: str, batch_size: in
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=220,
+        timeout=540,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from runtime_support import events, of_kind, run_point, spec_of, step_column, write_point
 
-pytestmark = [pytest.mark.framework, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.framework
 
 
 @pytest.mark.parametrize(("framework", "pattern"), [("torch", "torch.json"), ("tensorflow", "**/*.xplane.pb")])

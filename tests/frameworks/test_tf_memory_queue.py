@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ from harness.errors import UserError
 from harness.pipelines.stream import load_stream
 from harness.runtime import storage
 
-pytestmark = [pytest.mark.framework, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.framework
 BATCH = 5
 
 
@@ -115,12 +117,12 @@ def test_the_queue_fills_to_its_capacity(opened, digits):
     for _ in range(3):
         next(supply)
         assert wait_for(lambda: pipeline.occupancy() == 8)
-    assert int(pipeline._queue.size()) == 42
+    assert wait_for(lambda: int(pipeline._queue.size()) == 42)
 
 
 def test_the_queue_fills_before_the_first_step(opened, digits, monkeypatch):
     pauses = []
-    monkeypatch.setattr("time.sleep", pauses.append)
+    monkeypatch.setattr("frameworks_support.time", SimpleNamespace(monotonic=time.monotonic, sleep=pauses.append))
     options = {"queue_capacity": 37, "enqueue_samples": 1, "fill_s": 2.5}
     pipeline = opened("tf_queue", digits, workers=1, options=options)
     assert pauses == [2.5]

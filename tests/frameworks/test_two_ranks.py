@@ -17,7 +17,7 @@ from runtime_support import ROOT, clean_environment
 pytest.importorskip("tensorflow")
 pytest.importorskip("torch")
 
-pytestmark = [pytest.mark.framework, pytest.mark.mpi, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.framework, pytest.mark.mpi, pytest.mark.timeout(1500)]
 
 
 class Results:
@@ -35,7 +35,7 @@ class Results:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=540,
+            timeout=1400,
         )
         assert run.returncode == 0, run.stderr
         self._ranks = [dict(np.load(directory / f"rank{rank}.npz")) for rank in range(2)]
