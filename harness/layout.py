@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from harness.model.names import attempt_name
@@ -126,7 +127,7 @@ class CampaignLayout:
     def lock(self) -> Path:
         return self.root / "lock"
 
-    @property
+    @cached_property
     def runs(self) -> Path:
         return self.root / "runs"
 
@@ -142,12 +143,16 @@ class CampaignLayout:
         return GroupLayout(self.groups / name)
 
     def attempt(self, point_id: str, repeat: int, attempt: int) -> AttemptLayout:
-        return AttemptLayout(self.point(point_id) / attempt_name(repeat, attempt))
+        return AttemptLayout(Path(f"{self._point(point_id)}/{attempt_name(repeat, attempt)}"))
 
     def point(self, point_id: str) -> Path:
         """The directory of a point's attempts, in a shard where the campaign has such."""
-        shard = f"{self.root}/runs/{point_id[:SHARD_DIGITS]}"
-        return Path(shard if os.path.isdir(shard) else self.runs, point_id)  # noqa: PTH112  asked a million times
+        return Path(self._point(point_id))
+
+    def _point(self, point_id: str) -> str:
+        # asked a million times, so it is text that is put together
+        shard = f"{self.runs}/{point_id[:SHARD_DIGITS]}"
+        return f"{shard if os.path.isdir(shard) else self.runs}/{point_id}"  # noqa: PTH112
 
     @property
     def shards(self) -> list[Path]:

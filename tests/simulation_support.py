@@ -239,7 +239,7 @@ class World:
         return CampaignLayout(self.root)
 
     def harness(self, ledger: Ledger, lock: Any) -> Driver:
-        workshop = Workshop(self.plan, CLUSTER, self.layout, lambda _c, _s, _d: "#!/bin/bash\n", "0")
+        workshop = Workshop(self.plan, CLUSTER, self.layout, lambda _s, _d: "#!/bin/bash\n", "0")
         site: Any = self.scheduler
         watcher = Watcher(workshop, site, ledger, self.clock.now, PACE)
         return Driver(

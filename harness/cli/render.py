@@ -11,9 +11,10 @@ from harness.cli.options import SweepChoice, sweep_options
 
 if TYPE_CHECKING:
     from harness.jobs.attempts import Workshop
-    from harness.jobs.submission import Submission
+    from harness.jobs.submission import Batch, Submission
     from harness.model.campaign import Campaign
     from harness.model.cluster import Cluster
+    from harness.model.ledger import AttemptKey
 
 EPILOG = """\b
 Examples:
@@ -111,7 +112,7 @@ def write_scripts(
     from harness.jobs.campaign import open_campaign
     from harness.jobs.durable import sync_file_system
     from harness.jobs.modes import How, plan_batches
-    from harness.jobs.render import render_job
+    from harness.jobs.render import Scripts
     from harness.jobs.session import git_commit
     from harness.jobs.submission import write
     from harness.layout import CampaignLayout
@@ -123,7 +124,7 @@ def write_scripts(
         campaign,
         cluster,
         layout,
-        lambda cluster, spec, attempt: render_job(cluster, spec, attempt, project_root),
+        Scripts(cluster, project_root).job,
         harness.__version__,
         git_commit(project_root),
         project_root,
@@ -131,7 +132,7 @@ def write_scripts(
     plan = plan_batches(campaign, cluster, campaign.tasks, How(mode), directory.name)
     _try_scripts(workshop)  # all problems show before the first file is written
     workshop = replace(workshop, campaign=open_campaign(layout, campaign, cluster))
-    jobs = [write(workshop, batch, {}) for batch in plan.batches]
+    jobs = [write(workshop, batch, _first_keys(batch)) for batch in plan.batches]
     sync_file_system(layout.root)
     return jobs
 
@@ -140,8 +141,15 @@ def _try_scripts(workshop: Workshop) -> None:
     """Render one script of each request: what cannot be rendered is said of the first that asks so."""
     tried = set()
     for task in workshop.campaign.tasks:
-        spec = workshop.spec(task, 1)
-        request = (spec.placement, spec.axes.dataset is None)
+        point = workshop.campaign.points[task.point_id]
+        request = (point.placement, point.axes.dataset is None)
         if request not in tried:
             tried.add(request)
-            workshop.render(workshop.cluster, spec, workshop.layout.attempt(task.point_id, task.repeat, 1).root)
+            spec = workshop.spec(task, 1)
+            workshop.render(spec, workshop.layout.attempt(task.point_id, task.repeat, 1).root)
+
+
+def _first_keys(batch: Batch) -> tuple[AttemptKey, ...]:
+    from harness.model.ledger import AttemptKey
+
+    return tuple(AttemptKey(task.point_id, task.repeat, 1) for task in batch.tasks)

@@ -22,8 +22,8 @@ from harness.model.ledger import AttemptKey
 if TYPE_CHECKING:
     from harness.model.cluster import Cluster
 
-#: (cluster, run, directory of the attempt) → the text of its job script
-Render = Callable[["Cluster", RunSpec, Path], str]
+#: (run, directory of the attempt) → the text of its job script
+Render = Callable[[RunSpec, Path], str]
 
 _ATTEMPT = re.compile(r"r(\d+)a(\d+)")
 
@@ -56,9 +56,9 @@ class Workshop:
         spec = self.spec(task, attempt)
         key = AttemptKey(task.point_id, task.repeat, attempt)
         paths = self.paths(key)
-        script = body(spec) if body else self.render(self.cluster, spec, paths.root)
-        paths.root.parent.mkdir(parents=True, exist_ok=True)
-        paths.root.mkdir()
+        script = body(spec) if body else self.render(spec, paths.root)
+        _make_directory(paths.root.parent)
+        os.mkdir(paths.root)  # noqa: PTH102  much faster, and a campaign may have a hundred thousand
         write_new(paths.point, spec.model_dump_json(indent=1) + "\n")
         if body:
             paths.script.symlink_to(script)
@@ -123,6 +123,16 @@ class Workshop:
         for name in names:
             if (match := _ATTEMPT.fullmatch(name)) and int(match[1]) == task.repeat:
                 yield AttemptKey(task.point_id, task.repeat, int(match[2]))
+
+
+def _make_directory(path: Path) -> None:
+    """Make a point's directory, unless it is there: mostly it is not, and what lies above is."""
+    try:
+        os.mkdir(path)  # noqa: PTH102  much faster
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        path.mkdir(parents=True, exist_ok=True)
 
 
 def verdict_on(

@@ -8,12 +8,16 @@ from pathlib import Path
 from harness.files import naming
 
 
-def write_new(path: Path, content: str, mode: int = 0o644) -> None:
+def write_new(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     """Make the file ``path``, which must not exist; a crash may yet lose it, or a part of it."""
     with naming(path):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with open(handle, "wb", closefd=True) as stream:  # noqa: PTH123  it is open
-            stream.write(content.encode())
+        try:
+            rest = content if isinstance(content, bytes) else content.encode()
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+        finally:
+            os.close(handle)
 
 
 def sync(*paths: Path) -> None:

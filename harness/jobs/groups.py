@@ -6,6 +6,7 @@ Either only decides which ``job.sh`` runs when; the attempts' scripts do the res
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from harness.errors import UserError
@@ -23,6 +24,7 @@ PACK_OVERHEAD_S = 60
 PACK_GRACE_S = 2
 
 
+@lru_cache(maxsize=1024)
 def resources(placement: Placement) -> Placement:
     """What attempts of one submission must have in common: the placement without what each may have of its own."""
     return placement.model_copy(update={"walltime_s": 1, "data_path": "", "data_scope": "shared", "stage_from": None})

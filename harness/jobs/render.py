@@ -43,15 +43,7 @@ def render_job(
     Raises:
         UserError: for values that the scheduler or the launcher cannot be given, and for a missing or bad template.
     """
-    scheduler = scheduler_of(cluster)
-    output = str(attempt_dir / "scheduler.log")
-    lines = scheduler.directives(cluster, run_spec.placement, run_spec.job_name, output)
-    own = {
-        "directives": [f"{scheduler.PREFIX} {line}" for line in lines],
-        "attempt_dir": quote(str(attempt_dir)),
-        "job_name": quote(run_spec.job_name),
-    }
-    return _body(cluster, run_spec, own, project_root, source_root)
+    return Scripts(cluster, project_root, source_root).job(run_spec, attempt_dir)
 
 
 def render_shared(
@@ -64,40 +56,63 @@ def render_shared(
     Raises:
         UserError: as :func:`render_job`.
     """
-    own = {
-        "directives": [],
-        "attempt_dir": Shell('"$(cd -- "$(dirname -- "$0")" && pwd)"'),
-        # two packs, or elements of an array, may stage on one node
-        "job_name": Shell(f'{quote(group_name)}."$(basename -- "${{attempt_dir%/*}}")"."${{attempt_dir##*/}}"'),
-    }
-    return _body(cluster, run_spec, own, project_root, source_root)
+    return Scripts(cluster, project_root, source_root).shared(run_spec, group_name)
 
 
-def _body(
-    cluster: Cluster, run_spec: RunSpec, own: dict[str, Any], project_root: Path, source_root: Path | None
-) -> str:
-    """The body template filled in; ``own`` is what an attempt has of its own."""
-    placement, source = _needed(run_spec), source_root or checkout()
-    values = {
-        **own,
-        "nodes": placement.nodes,
-        "job_id": f'"${{{scheduler_of(cluster).JOB_ID_VARIABLE}:-}}"',
-        **_environment(cluster, source),
-        **_staging(cluster, placement),
-        **_launch(cluster, placement, source, reads_data=run_spec.axes.dataset is not None),
-    }
-    return render_template(cluster.body_template or BODY_TEMPLATE, values, project_root)
+class Scripts:
+    """The scripts of a campaign's attempts; what those of one placement have in common is made once."""
+
+    def __init__(self, cluster: Cluster, project_root: Path, source_root: Path | None = None):
+        self._cluster, self._project_root = cluster, project_root
+        self._source_root = source_root or checkout()
+        self._scheduler = scheduler_of(cluster)
+        self._common: dict[tuple[Placement, bool], dict[str, Any]] = {}
+
+    def job(self, run_spec: RunSpec, attempt_dir: Path) -> str:
+        """As :func:`render_job`."""
+        name, output = run_spec.job_name, f"{attempt_dir}/scheduler.log"
+        lines = self._scheduler.directives(self._cluster, run_spec.placement, name, output)
+        own = {
+            "directives": [f"{self._scheduler.PREFIX} {line}" for line in lines],
+            "attempt_dir": quote(str(attempt_dir)),
+            "job_name": quote(name),
+        }
+        return self._body(run_spec, own)
+
+    def shared(self, run_spec: RunSpec, group_name: str) -> str:
+        """As :func:`render_shared`."""
+        own = {
+            "directives": [],
+            "attempt_dir": Shell('"$(cd -- "$(dirname -- "$0")" && pwd)"'),
+            # two packs, or elements of an array, may stage on one node
+            "job_name": Shell(f'{quote(group_name)}."$(basename -- "${{attempt_dir%/*}}")"."${{attempt_dir##*/}}"'),
+        }
+        return self._body(run_spec, own)
+
+    def _body(self, run_spec: RunSpec, own: dict[str, Any]) -> str:
+        """The body template filled in; ``own`` is what an attempt has of its own."""
+        key = run_spec.placement, run_spec.axes.dataset is not None
+        if key not in self._common:
+            self._common[key] = self._values(*key)
+        template = self._cluster.body_template or BODY_TEMPLATE
+        return render_template(template, {**own, **self._common[key]}, self._project_root)
+
+    def _values(self, placement: Placement, reads_data: bool) -> dict[str, Any]:
+        cluster, source = self._cluster, self._source_root
+        if not reads_data:
+            placement = placement.model_copy(update={"stage_from": None})
+        return {
+            "nodes": placement.nodes,
+            "job_id": f'"${{{self._scheduler.JOB_ID_VARIABLE}:-}}"',
+            **_environment(cluster, source),
+            **_staging(cluster, placement),
+            **_launch(cluster, placement, source, reads_data),
+        }
 
 
 def scheduler_of(cluster: Cluster) -> Scheduler:
     """The dialect of the cluster's scheduler."""
     return catalog.load(catalog.lookup(catalog.SCHEDULERS, cluster.scheduler, "scheduler"))  # type: ignore[no-any-return]
-
-
-def _needed(run_spec: RunSpec) -> Placement:
-    """The placement, with nothing to stage for a workload that reads no data."""
-    reads = run_spec.axes.dataset is not None
-    return run_spec.placement if reads else run_spec.placement.model_copy(update={"stage_from": None})
 
 
 def render_template(name: str, values: dict[str, Any], project_root: Path) -> str:

@@ -18,14 +18,14 @@ from harness.jobs.ledger import Ledger
 from harness.jobs.local_registry import host_of
 from harness.jobs.lock import CampaignLock, locked
 from harness.jobs.modes import How, plan_batches, quota_of, throttle_of
-from harness.jobs.render import package_root, render_job
+from harness.jobs.render import Scripts, package_root
 from harness.jobs.room import Room
 from harness.jobs.site import Site
 from harness.jobs.watch import LOCAL_PACE, SHARED_PACE, Watcher
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.model.cluster import Cluster
-from harness.model.job import JobState, RunSpec
+from harness.model.job import JobState
 from harness.units import format_duration
 
 #: jobs of a campaign queued at once where the user sets no limit
@@ -77,7 +77,13 @@ def opened(
 def _workshop(campaign: Campaign, cluster: Cluster, layout: CampaignLayout, project_root: Path) -> Workshop:
     commit = git_commit(package_root())
     return Workshop(
-        campaign, cluster, layout, _renderer(project_root), harness.__version__, commit, project_root=project_root
+        campaign,
+        cluster,
+        layout,
+        Scripts(cluster, project_root).job,
+        harness.__version__,
+        commit,
+        project_root=project_root,
     )
 
 
@@ -152,10 +158,6 @@ def give_up_elsewhere(driver: Driver, host: str, now_unix_s: float) -> None:
                 f"or in {format_duration(left_s)}, when it is counted as lost"
             )
         driver.ledger.state(key, JobState.LOST, f"it ran on {there}, which cannot be asked from {host}")
-
-
-def _renderer(project_root: Path) -> Callable[[Cluster, RunSpec, Path], str]:
-    return lambda cluster, spec, directory: render_job(cluster, spec, directory, project_root)
 
 
 def git_commit(root: Path) -> str | None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from harness.files import sync_directory, write_atomically
 from harness.jobs.attempts import Workshop
 from harness.jobs.durable import sync_file_system, write_new
 from harness.jobs.groups import array_map, render_array, render_pack
@@ -63,11 +62,12 @@ def prepare(
     throttle: int | None,
     breathe: Callable[[], None] = lambda: None,
 ) -> Submission:
-    """As :func:`write`, durably.
+    """As :func:`write`, durably, for the next attempts of the tasks.
 
-    A group's group.json comes first: an attempt directory that is found after a crash is known to be of the group.
+    Args:
+        known: the last attempt of each point and repeat that the ledger knows; new ones get higher numbers.
     """
-    job = write(workshop, batch, known, throttle, breathe)
+    job = write(workshop, batch, workshop.next_keys(batch.tasks, known), throttle, breathe)
     if job.group:
         sync_file_system(job.script.parent)
     else:
@@ -78,29 +78,31 @@ def prepare(
 def write(
     workshop: Workshop,
     batch: Batch,
-    known: Mapping[tuple[str, int], int],
+    keys: tuple[AttemptKey, ...],
     throttle: int | None = None,
     breathe: Callable[[], None] = lambda: None,
 ) -> Submission:
-    """Write the batch's attempts and its script; nothing is submitted yet.
+    """Write the batch's attempts and its script; nothing is submitted yet, and nothing is durable.
+
+    A group's group.json comes first: an attempt directory that is found after a crash is known to be of the group.
 
     Args:
-        known: the last attempt of each point and repeat that the ledger knows; new ones get higher numbers.
+        keys: the new attempt of each task.
         throttle: elements of an array that may run at once.
         breathe: called between attempts, since a thousand of them take their time on a slow file system.
     """
-    keys = workshop.next_keys(batch.tasks, known)
     if batch.kind == "single":
         key, attempt, spec = workshop.make(batch.tasks[0], keys[0].attempt)
         return Submission(batch, (key,), spec.job_name, attempt.script)
     group, paths = _new_group(workshop, batch, keys)
     body = SharedBodies(workshop, group, paths)
+    roots = []
     for task, key in zip(batch.tasks, keys, strict=True):
-        workshop.make(task, key.attempt, body)
+        roots.append(workshop.make(task, key.attempt, body)[1].root)
         breathe()
     if batch.kind == "array":
-        write_atomically(paths.map, array_map([workshop.paths(key).root for key in keys]))
-    write_atomically(paths.script, _script(workshop, group, paths, throttle), mode=0o755)
+        write_new(paths.map, array_map(roots))
+    write_new(paths.script, _script(workshop, group, paths, throttle), mode=0o755)
     return Submission(batch, keys, group.job_name, paths.script, group.name)
 
 
@@ -118,8 +120,7 @@ def _new_group(workshop: Workshop, batch: Batch, keys: tuple[AttemptKey, ...]) -
         attempts=keys,
         canaries=tuple(keys[place] for place in batch.canaries),
     )
-    write_atomically(paths.meta, group.model_dump_json(indent=1) + "\n")
-    sync_directory(paths.root.parent)
+    write_new(paths.meta, group.model_dump_json(indent=1) + "\n")
     return group, paths
 
 

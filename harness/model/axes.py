@@ -90,6 +90,8 @@ class Point(Frozen):
         return point_id(self.axes)
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
 def point_id(axes: Axes) -> str:
-    canonical = json.dumps(axes.non_default(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:ID_LENGTH]
+    return hashlib.sha256(_CANONICAL.encode(axes.non_default()).encode()).hexdigest()[:ID_LENGTH]

@@ -15,13 +15,14 @@ from harness.errors import ConfigError, Problem, UserError
 from harness.model.axes import Axes, point_id
 from harness.model.campaign import Campaign, PlannedPoint, Refusal, Task
 from harness.model.cluster import Cluster
+from harness.model.job import Placement
 from harness.model.sharing import Sharing
 from harness.model.sweep import Sweep
 from harness.plan.defaults import fill
 from harness.plan.expand import Combination, expand
 from harness.plan.fit import misfits
 from harness.plan.ladder import rungs
-from harness.plan.place import Reason, Site, choose_queue, place, plural
+from harness.plan.place import Needs, Reason, Site, choose_queue, needs_of, place_needs, plural
 
 #: each run is a job with a directory of its own
 MAX_RUNS = 500_000
@@ -148,6 +149,7 @@ def _place_all(
     thousand of them and their points need not be in memory together."""
     points: dict[str, PlannedPoint] = {}
     refusals: dict[str, Refusal] = {}
+    placed: dict[Needs, Placement | list[Reason]] = {}
     share = Sharing()
     total = len(combinations)
     combinations.reverse()
@@ -156,14 +158,20 @@ def _place_all(
         identity = point_id(axes)
         if identity in points or identity in refusals:
             continue
-        reasons: list[Reason] = misfits(axes)
-        placed = reasons or place(axes, site)
-        if isinstance(placed, list):
-            text = "; ".join(reason for _, reason in placed)
-            refusals[identity] = Refusal(point_id=identity, axes=axes, code=placed[0][0], reason=text)
+        result = misfits(axes) or _placed(needs_of(axes), site, placed)
+        if isinstance(result, Placement):
+            points[identity] = share(PlannedPoint(axes=axes, placement=result))
         else:
-            points[identity] = share(PlannedPoint(axes=axes, placement=share.equal(placed)))
+            text = "; ".join(reason for _, reason in result)
+            refusals[identity] = Refusal(point_id=identity, axes=axes, code=result[0][0], reason=text)
     return points, list(refusals.values()), total - len(points) - len(refusals)
+
+
+def _placed(needs: Needs, site: Site, known: dict[Needs, Placement | list[Reason]]) -> Placement | list[Reason]:
+    """Points of equal needs get one and the same placement."""
+    if needs not in known:
+        known[needs] = place_needs(needs, site)
+    return known[needs]
 
 
 def _axes(values: Combination, file: str) -> Axes:
