@@ -1,6 +1,6 @@
 """Points to job scripts: `harness render` against `jube run` and `reframe --dry-run`, the same matrix on all sides.
 
-    python benchmarks/bench_plan.py [--quick] [--points 10000] [--rounds 3]
+    python benchmarks/bench_plan.py [--quick] [--points 10000] [--rounds 5]
 
 What each side does for the product of four axes:
 
@@ -11,18 +11,23 @@ JUBE      `jube run` of a step without commands: expands, makes a directory for 
           the script there; nothing is submitted.
 ReFrame   `reframe --dry-run`: expands, makes a stage directory for each point and generates its script there.
 
-The harness is charged with all of its time, start included, divided by the points. The peers are charged with what the
-points beyond the first twenty add, at a hundred points: either would take an hour for ten thousand, and JUBE's cost per
-point grows with their number. Rounds alternate.
+Per point, the harness is charged with all of its time, start and waiting for the disk included, divided by the points.
+The peers are charged with what the points beyond the first twenty add, at a hundred points: either would take an hour
+for ten thousand, and JUBE's cost per point grows with their number. The whole commands at a hundred points are compared
+as well. Rounds alternate.
+
+Each command writes to a new directory, and nothing is removed before the end: a file system may look for long where
+files were deleted just before (on ext4 without a journal, making a directory then took eight times as long).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
@@ -36,6 +41,7 @@ BLOCK = 20
 PEAK_AIM_MB = 300
 GROW_PAIRS = 3
 RATIO_AIM = 50
+MODES = {"array": "one script for each array", "single": "one script for each point"}
 
 SWEEP = """\
 name: bench
@@ -76,7 +82,7 @@ srun python train.py --prefetch #PREFETCH# --batch-size #BATCH# --seed #SEED#
 """
 JUBE = """\
 name: bench
-outpath: bench_run
+outpath: {output}
 parameterset:
   - name: axes
     parameter:
@@ -136,7 +142,7 @@ site_configuration = {
 }
 """
 
-Measure = Callable[[int], Taken]
+Measure = Callable[[Peer, int], Taken]
 
 
 def seeds(points: int) -> str:
@@ -145,10 +151,11 @@ def seeds(points: int) -> str:
 
 
 class Work:
-    """A directory in which each command starts afresh."""
+    """A directory in which each command writes to a new one, ``output`` after it."""
 
     def __init__(self, root: Path):
-        self.root = root
+        self.root = self.output = root
+        self._runs = 0
         (root / "cluster.yml").write_text(CLUSTER)
         (root / "job.sh.in").write_text(SCRIPT)
         (root / "site.py").write_text(REFRAME_SITE)
@@ -157,34 +164,34 @@ class Work:
         axes = "\n".join(f"  {name}: {list(values)}" for name, values in AXES.items())
         sweep = SWEEP.format(axes=axes, seeds=seeds(points)) + (RICH if rich else "")
         (self.root / "sweep.yml").write_text(sweep)
-        output = self._fresh("out")
-        place = ["-o", str(output)] if words[0] == "render" else []
+        self._begin()
+        place = ["-o", str(self.output)] if words[0] == "render" else []
         return run([HARNESS, *words, "sweep.yml", "--cluster", "cluster.yml", *place], self.root)
 
     def jube(self, peer: Peer, points: int) -> Taken:
         axes = "\n".join(
             f'      - {{name: {name}, type: int, _: "{", ".join(map(str, values))}"}}' for name, values in AXES.items()
         )
-        (self.root / "bench.yml").write_text(JUBE.format(axes=axes, seeds=seeds(points)))
-        output = self._fresh("bench_run")
+        self._begin()
+        (self.root / "bench.yml").write_text(JUBE.format(axes=axes, seeds=seeds(points), output=self.output.name))
         taken = run([str(peer.command), "run", "--hide-animation", "bench.yml"], self.root)
-        self._expect(len(list(output.glob("*/*_make/work/job.sh"))), points)
+        self._expect(len(list(self.output.glob("*/*_make/work/job.sh"))), points)
         return taken
 
     def reframe(self, peer: Peer, points: int) -> Taken:
         axes = "\n".join(f"    {name} = parameter({list(values)})" for name, values in AXES.items())
         (self.root / "check.py").write_text(REFRAME.format(axes=axes, seeds=seeds(points)))
-        output = self._fresh("reframe")
-        words = ["--dry-run", "-C", "site.py", "-c", "check.py", "--prefix", str(output)]
+        self._begin()
+        words = ["--dry-run", "-C", "site.py", "-c", "check.py", "--prefix", str(self.output)]
         taken = run([str(peer.command), *words], self.root)
-        self._expect(len(list(output.rglob("rfm_job.sh"))), points)
+        self._expect(len(list(self.output.rglob("rfm_job.sh"))), points)
         return taken
 
-    def _fresh(self, name: str) -> Path:
-        """An empty place, and nothing left to write: to be durable, ours waits for the disk, also for others' files."""
-        shutil.rmtree(self.root / name, ignore_errors=True)
+    def _begin(self) -> None:
+        """A new place, and nothing left to write: to be durable, ours waits for the disk, also for others' files."""
+        self._runs += 1
+        self.output = self.root / f"out{self._runs}"
         os.sync()
-        return self.root / name
 
     @staticmethod
     def _expect(found: int, points: int) -> None:
@@ -192,59 +199,58 @@ class Work:
             raise RuntimeError(f"{found} scripts for {points} points: the peer did not do what is compared")
 
 
-def added_ms(measure: Measure, few: int, many: int) -> float:
-    """Milliseconds that each point beyond the first ``few`` adds."""
-    return 1e3 * (measure(many).elapsed_s - measure(few).elapsed_s) / (many - few)
+@dataclass
+class Times:
+    """Of each side, one of each round: what a point adds, and the whole command at as many points as the peers get."""
+
+    per_point_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    whole_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
 
 def compare(work: Work, options: argparse.Namespace) -> list[Row]:
     """Ours at --points against the peers' at fewer, in alternating rounds."""
     points, few, many = options.points, BLOCK, options.peer_points
-    ways: dict[str, Callable[[], float]] = {
-        "array": lambda: 1e3 * work.harness("render", "--mode", "array", points=points).elapsed_s / points,
-        "single": lambda: 1e3 * work.harness("render", "--mode", "single", points=points).elapsed_s / points,
-    }
-    found = {peer.name: peer for peer in (jube(), reframe()) if peer.command}
-    for name, measure in (("JUBE", work.jube), ("ReFrame", work.reframe)):
-        if name in found:
-            ways[name] = lambda m=measure, p=found[name]: added_ms(lambda n: m(p, n), few, many)  # type: ignore[misc]
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+    peers = [(jube(), work.jube), (reframe(), work.reframe)]
+    times = Times()
     for _ in range(options.rounds):
-        for name, way in ways.items():
-            taken[name].append(way())
+        for mode in MODES:
+            taken = work.harness("render", "--mode", mode, points=points)
+            times.per_point_ms[mode].append(1e3 * taken.elapsed_s / points)
+        times.whole_s["single"].append(work.harness("render", "--mode", "single", points=many).elapsed_s)
+        for peer, measure in peers:
+            if peer.command:
+                less, more = (measure(peer, n).elapsed_s for n in (few, many))
+                times.per_point_ms[peer.name].append(1e3 * (more - less) / (many - few))
+                times.whole_s[peer.name].append(more)
+    return [row for peer, _ in peers for row in compared(peer, times, points, many)]
+
+
+def compared(peer: Peer, times: Times, points: int, many: int) -> list[Row]:
+    """The rows of one peer."""
+    if not peer.command:
+        return [Row(f"{peer.name} is left out", 0.0, "", note=peer.lacking)]
     rows = []
-    for mode, what in (("array", "one script for each array"), ("single", "one script for each point")):
-        title = f"Render {points:,} points, {what}, per point"
-        for name, peer in found.items():
-            ratio = paired_ratio(taken[name], taken[mode])
-            note = f"{name} at {many} points"
-            rows.append(
-                Row(
-                    title,
-                    median(taken[mode]),
-                    "ms",
-                    peer.title,
-                    median(taken[name]),
-                    "theirs / ours",
-                    ratio,
-                    f"≥ {RATIO_AIM}",
-                    ratio.value >= RATIO_AIM,
-                    note,
-                )
-            )
-        if not found:
-            rows.append(Row(title, median(taken[mode]), "ms", note="no peer is installed"))
-    for peer in (jube(), reframe()):
-        if not peer.command:
-            rows.append(Row(f"{peer.name} is left out", 0.0, "", note=peer.lacking))
-    return rows
+    for mode, words in MODES.items():
+        ours, theirs = times.per_point_ms[mode], times.per_point_ms[peer.name]
+        ratio = paired_ratio(theirs, ours)
+        aim, met = f"≥ {RATIO_AIM}", ratio.value >= RATIO_AIM
+        sides = median(ours), "ms", peer.title, median(theirs)
+        what = f"Render {points:,} points, {words}, per point"
+        rows.append(Row(what, *sides, "theirs / ours", ratio, aim, met, f"{peer.name} at {many} points"))
+    ours, theirs = times.whole_s["single"], times.whole_s[peer.name]
+    sides = median(ours), "s", peer.title, median(theirs)
+    what = f"Render {many} points, one script for each point, whole command"
+    return [*rows, Row(what, *sides, "theirs / ours", paired_ratio(theirs, ours))]
 
 
 def grow(work: Work, options: argparse.Namespace) -> list[Row]:
     """Cost and memory from ten thousand to a hundred thousand points."""
     few, many = options.points, 10 * options.points
     plans = [work.harness("plan", points=few, rich=True) for _ in range(options.rounds)]
-    pairs = [[work.harness("render", "--mode", "array", points=n) for n in (few, many)] for _ in range(GROW_PAIRS)]
+    pairs = [
+        [work.harness("render", "--mode", "array", points=n) for n in (few, many)]
+        for _ in range(min(options.rounds, GROW_PAIRS))
+    ]
     small, large = ([pair[side] for pair in pairs] for side in (0, 1))
     per_point = paired_ratio([taken.elapsed_s / many for taken in large], [taken.elapsed_s / few for taken in small])
     peak_mb = max(taken.peak_mb for taken in large)
@@ -276,7 +282,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--points", type=int, default=10_000, help="for the harness, a multiple of 20; then ten times")
     parser.add_argument("--peer-points", type=int, default=100, help="for the peers, a multiple of 20")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     if options.quick:
         options.points, options.peer_points, options.rounds = 500, 40, 1

@@ -77,11 +77,11 @@ LEDGER = (
 def campaign(work: Work, points: int) -> list[Row]:
     """Rendered, then looked at."""
     made = work.harness("render", "--mode", "array", points=points)
-    layout = CampaignLayout(work.root / "out")
+    layout = CampaignLayout(work.output)
     groups = sum(path.stat().st_size for path in layout.groups.rglob("*") if path.is_file())
     point = next(layout.runs.rglob("point.json")).stat().st_size
     rows = [
-        Row(f"Render {points:,} points as arrays", made.elapsed_s, "s", note=f"peak {made.peak_mb:.0f} MB"),
+        Row("Memory while rendering, per point", made.peak_mb * 1e3 / points, "KB", note=f"peak {made.peak_mb:.0f} MB"),
         Row("campaign.json, per point", layout.meta.stat().st_size / points, "bytes"),
         Row("point.json of a run", point, "bytes"),
         Row("groups/: scripts, maps, lists of attempts, per run", groups / points, "bytes"),
@@ -94,7 +94,7 @@ def campaign(work: Work, points: int) -> list[Row]:
         Row("ledger.jsonl of a run in an array that went well", size / points, "bytes", note=f"{records} lines in all"),
         Row(f"Read a ledger of {points:,} runs", read.elapsed_s, "s", note=f"peak {read.peak_mb:.0f} MB"),
     ]
-    look = run([HARNESS, "status", "out", "--no-ask"], work.root)
+    look = run([HARNESS, "status", str(work.output), "--no-ask"], work.root)
     note = f"peak {look.peak_mb:.0f} MB"
     return [*rows, Row(f"harness status of {points:,} runs, all ended", look.elapsed_s, "s", note=note)]
 
