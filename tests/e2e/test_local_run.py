@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sites.gate import Gate
 from sites.processes import wait_for
 
 from harness.jobs import engine
@@ -47,6 +48,7 @@ class Project:
         root.mkdir(parents=True, exist_ok=True)
         self.name = "replay"
         self.registry = Registry(state)
+        self.cluster: tuple[str, ...] = ()
 
     @property
     def layout(self) -> CampaignLayout:
@@ -67,6 +69,16 @@ class Project:
         path.write_text(text)
         return path
 
+    def gate(self) -> Gate:
+        """From now on ranks wait until it is opened."""
+        gate, path = Gate(self.root / "gate"), self.root / "gated.yml"
+        text = (ROOT / "configs/clusters/local.yml").read_text()
+        text = text.replace("python: auto", f"python: {json.dumps(gate.interpreter)}")
+        mpirun = json.dumps(str(Path(sys.executable).parent / "mpirun"))
+        path.write_text(text.replace("flavour: openmpi5", f"flavour: openmpi5\n  command: {mpirun}"))
+        self.cluster = ("--cluster", str(path))
+        return gate
+
     def start(self, *words: str, **kwargs: Any) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "harness", *words],
@@ -82,17 +94,17 @@ class Project:
     def harness(self, verb: str, *words: str, code: int = 0) -> str:
         """Run a verb to its end; returns what it said."""
         process = self.start(verb, "--results", str(self.root / "results"), *words)
-        out, err = process.communicate(timeout=180)
+        out, err = process.communicate(timeout=400)
         assert process.returncode == code, out + err
         assert "Traceback" not in out + err
         return out + err
 
     def run(self, *words: str, code: int = 0) -> str:
-        return self.harness("run", str(self.root / "sweep.yml"), "--no-report", *words, code=code)
+        return self.harness("run", str(self.root / "sweep.yml"), "--no-report", *self.cluster, *words, code=code)
 
     def start_run(self, *words: str) -> subprocess.Popen[str]:
         sweep, results = str(self.root / "sweep.yml"), str(self.root / "results")
-        return self.start("run", sweep, "--no-report", *words, "--results", results)
+        return self.start("run", sweep, "--no-report", *self.cluster, *words, "--results", results)
 
     def statuses(self) -> dict[AttemptKey, AttemptStatus]:
         return read_statuses(self.layout.ledger)
@@ -197,13 +209,14 @@ def test_a_killed_harness_is_taken_up_where_it_stood(seed: int, project: Project
 
 
 def test_a_killed_job_is_found_out_and_measured_anew(project: Project) -> None:
-    project.sweep(points=2, steps=150, clock="real")
+    project.sweep(points=2)
+    gate = project.gate()
     process = project.start_run()
     key = wait_for(first_of(project, "RUNNING"))
     job = wait_for(lambda: project.registry.find(project.statuses()[key].job_id))
     os.kill(wait_for(lambda: job.state() and job.state().leader).pid, signal.SIGKILL)
-    project.sweep(points=2, steps=150, clock="real")
-    out, err = process.communicate(timeout=120)
+    gate.open()
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 1, out + err
     assert project.states() == {"FAILED": 1, "SUCCEEDED": 1}
     assert "failed  " in out and f"log: {project.layout.attempt(*key).stderr}" in out
@@ -213,12 +226,12 @@ def test_a_killed_job_is_found_out_and_measured_anew(project: Project) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_cancels_cleanly_and_loses_nothing(number: signal.Signals, project: Project) -> None:
-    project.sweep(points=2, steps=3000, clock="real")
+    project.sweep(points=2, steps=60000, clock="real")
     process = project.start_run()
     key = wait_for(first_of(project, "RUNNING"))
     wait_for(lambda: project.layout.attempt(*key).events(0).exists())
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 130, out + err
     assert "interrupted: no further job is started" in err
     assert project.states() == {"CANCELLED": 1}
@@ -229,12 +242,14 @@ def test_an_interruption_cancels_cleanly_and_loses_nothing(number: signal.Signal
 
 
 def test_two_harnesses_do_not_drive_one_campaign(project: Project) -> None:
-    project.sweep(points=1, steps=1200, clock="real")  # outlasts the start of the second, also on a busy machine
+    project.sweep(points=1)
+    gate = project.gate()
     first = project.start_run()
     wait_for(project.layout.lock.exists)
     text = project.run(code=1)
+    gate.open()
     assert f"is driven by harness process {first.pid} on " in text and "harness cancel" in text
-    first.communicate(timeout=60)
+    first.communicate(timeout=240)
     assert (first.returncode, project.states()) == (0, {"SUCCEEDED": 1})
 
 
@@ -270,7 +285,7 @@ def test_missing_things_are_found_before_anything_is_written(project: Project, t
 
 
 def test_submit_status_cancel_and_wait(project: Project) -> None:
-    project.sweep(points=2, steps=3000, clock="real")
+    project.sweep(points=2, steps=60000, clock="real")
     sweep = str(project.root / "sweep.yml")
     said = project.harness("submit", sweep)
     assert "2 runs go on in the background" in said
@@ -284,12 +299,14 @@ def test_submit_status_cancel_and_wait(project: Project) -> None:
 
 
 def test_wait_takes_up_what_a_killed_harness_left(project: Project) -> None:
-    project.sweep(points=1, steps=300, clock="real")
+    project.sweep(points=1)
+    gate = project.gate()
     process = project.start_run()
     wait_for(first_of(project, "RUNNING"))
     process.kill()
     process.communicate()
     assert project.harness("wait", project.name, "--timeout", "1s", code=124)
+    gate.open()
     assert "1 succeeded" in project.harness("wait", project.name)
     assert project.executions().total() == 1
 
@@ -304,7 +321,7 @@ def test_an_unknown_campaign_is_said_to_be_unknown(verb: str, project: Project) 
 
 
 def test_waiting_for_another_job_of_the_machine_is_said(project: Project, tmp_path: Path) -> None:
-    project.sweep(points=1, steps=9000, clock="real")
+    project.sweep(points=1, steps=60000, clock="real")
     first = project.start_run()
     wait_for(first_of(project, "RUNNING"))
     other = Project(tmp_path / "other", project.state)
@@ -313,6 +330,6 @@ def test_waiting_for_another_job_of_the_machine_is_said(project: Project, tmp_pa
     assert second.stdout is not None
     assert any("waiting for CPUs: other local jobs hold them" in line for line in second.stdout)
     first.send_signal(signal.SIGINT)
-    first.communicate(timeout=60)
-    second.communicate(timeout=60)
+    first.communicate(timeout=240)
+    second.communicate(timeout=240)
     assert (second.returncode, other.states()) == (0, {"SUCCEEDED": 1})

@@ -55,7 +55,7 @@ def states(root: Path) -> list[str]:
 )
 def test_a_sweep_runs_to_its_plots(variables: dict[str, str], tmp_path: Path) -> None:
     done = subprocess.run(
-        command(tmp_path), cwd=ROOT, env=bare(tmp_path, **variables), capture_output=True, timeout=120, check=False
+        command(tmp_path), cwd=ROOT, env=bare(tmp_path, **variables), capture_output=True, timeout=240, check=False
     )
     said = (done.stdout + done.stderr).decode("utf-8", "replace")
     assert done.returncode == 0, said
@@ -66,20 +66,22 @@ def test_a_sweep_runs_to_its_plots(variables: dict[str, str], tmp_path: Path) ->
 
 def test_results_that_vanish_under_a_run_are_told_in_words(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        command(tmp_path, "real", 400),
+        command(tmp_path, "real", 1000),
         cwd=ROOT,
         env={**os.environ, STATE_VARIABLE: str(tmp_path / "state")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
-    wait_for(lambda: (tmp_path / "results").is_dir() and "RUNNING" in states(tmp_path))
-    shutil.rmtree(tmp_path / "results")
-    said, _ = process.communicate(timeout=100)
+    wait_for(lambda: any('"RUNNING"' in path.read_text() for path in tmp_path.glob("results/*/ledger.jsonl")))
+    # at once, so that nothing is added where something is being removed
+    (tmp_path / "results").rename(tmp_path / "gone")
+    shutil.rmtree(tmp_path / "gone", ignore_errors=True)
+    said, _ = process.communicate(timeout=240)
     assert process.returncode != 0
     assert "Traceback" not in said
     again = subprocess.run(
-        command(tmp_path), cwd=ROOT, env=bare(tmp_path), capture_output=True, text=True, timeout=120, check=False
+        command(tmp_path), cwd=ROOT, env=bare(tmp_path), capture_output=True, text=True, timeout=240, check=False
     )
     assert again.returncode == 0, again.stdout + again.stderr
     assert states(tmp_path) == ["SUCCEEDED"]
@@ -87,6 +89,6 @@ def test_results_that_vanish_under_a_run_are_told_in_words(tmp_path: Path) -> No
 
 def test_a_path_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
     words = [*command(tmp_path)[:-1], os.fsdecode(os.fsencode(tmp_path) + b"/\xff")]
-    done = subprocess.run(words, cwd=ROOT, env=bare(tmp_path), capture_output=True, timeout=60, check=False)
+    done = subprocess.run(words, cwd=ROOT, env=bare(tmp_path), capture_output=True, timeout=240, check=False)
     assert done.returncode == 2
     assert b"no UTF-8 text; rename it" in done.stderr and b"Traceback" not in done.stderr

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from runtime_support import clean_environment, events, of_kind, run_point, spec_of, step_column, write_point
+from sites.processes import wait_for
 
 from harness.files import read_json_lines
 
@@ -109,10 +110,10 @@ def test_a_stopped_run_writes_its_steps_and_leaves_no_process(
     path = prepared(tmp_path, steps_timed=100_000, options=options)
     command = [sys.executable, "-m", "harness.runtime", str(path)]
     with subprocess.Popen(command, env=clean_environment(), stderr=subprocess.PIPE, text=True) as child:
-        while not (tmp_path / "events.r0.jsonl").exists() or not of_kind(events_so_far(tmp_path), "steps"):
-            assert child.poll() is None
+        wait_for(lambda: of_kind(events_so_far(tmp_path), "steps"))
+        wait_for(lambda: [path for path in tmp_path.glob("samples.*.jsonl") if path.stat().st_size])
         child.send_signal(number)
-        _, stderr = child.communicate(timeout=30)
+        _, stderr = child.communicate(timeout=120)
     assert child.returncode == code
     assert f"told to stop by {number.name}" in stderr
     assert "Traceback" not in stderr

@@ -37,7 +37,7 @@ from sites.slurm.site import PrivateSlurm, private_slurm
 #: tasks of a campaign; this machine runs one at a time
 TASKS = {"local": 4, "pbs": 8, "slurm": 8}
 #: after the last kill the campaign is given this many whole runs to finish; one must do
-FINISHES = 2
+FINISHES = 4
 VERBS = ("run", "run", "submit", "wait")
 
 
@@ -153,10 +153,10 @@ class Crashing:
         """Wait for jobs of the campaign that nobody follows any more: they might still measure something twice."""
         if isinstance(self.site, FakePbs):
             site = self.site
-            processes.wait_until(lambda: all(job["state"] in "FQ" for job in site.jobs().values()), 20)
+            processes.wait_until(lambda: all(job["state"] in "FQ" for job in site.jobs().values()), 60)
         elif isinstance(self.site, PrivateSlurm):
             slurm = self.site
-            processes.wait_until(lambda: not slurm.run("squeue", "-h").stdout.strip(), 20)
+            processes.wait_until(lambda: not slurm.run("squeue", "-h").stdout.strip(), 60)
 
     def _jobs(self, work: Project) -> Counter[str]:
         """The site's jobs by name, as far as they belong to this campaign."""

@@ -24,7 +24,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, every_s: float =
     return True
 
 
-def wait_for(condition: Callable[[], Value], timeout_s: float = 60.0) -> Value:
+def wait_for(condition: Callable[[], Value], timeout_s: float = 120.0) -> Value:
     """Poll ``condition`` and return its first true value; the test fails where there is none in ``timeout_s``."""
     deadline = time.monotonic() + timeout_s
     while not (value := condition()):

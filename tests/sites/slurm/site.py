@@ -9,7 +9,6 @@ By hand, from the repository's root::
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import signal
 import socket
@@ -65,7 +64,9 @@ class PrivateSlurm:
     def nodes(self) -> list[str]:
         return [f"node{number}" for number in range(1, self.shape.nodes + 1)]
 
-    def run(self, *argv: str, check: bool = True, timeout_s: float = 60, **options) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *argv: str, check: bool = True, timeout_s: float = 120, **options
+    ) -> subprocess.CompletedProcess[str]:
         """A client command against this Slurm; with ``check`` a failure shows what it printed."""
         done = subprocess.run(
             argv, env=self.environment, text=True, capture_output=True, timeout=timeout_s, check=False, **options
@@ -111,7 +112,7 @@ class PrivateSlurm:
 
     def start_slurmctld(self) -> None:
         self.run("slurmctld")
-        if not processes.wait_until(lambda: self.run("scontrol", "ping", check=False).stdout.count("UP") > 0, 20):
+        if not processes.wait_until(lambda: self.run("scontrol", "ping", check=False).stdout.count("UP") > 0, 90):
             raise AssertionError(f"slurmctld does not answer:\n{self.errors()}")
 
     def start_slurmd(self, node: str) -> None:
@@ -132,7 +133,7 @@ class PrivateSlurm:
             states = self.run("sinfo", "-h", "-p", "workq", "-o", "%t %D", check=False).stdout.strip()
             return states == f"idle {self.shape.nodes}"
 
-        if not processes.wait_until(idle, 30, every_s=0.1):
+        if not processes.wait_until(idle, 120, every_s=0.1):
             raise AssertionError(f"nodes are not idle:\n{self.run('sinfo', check=False).stdout}{self.errors()}")
 
     def errors(self) -> str:
@@ -158,9 +159,9 @@ class PrivateSlurm:
             file.unlink(missing_ok=True)
 
     def _cancel_everything(self) -> None:
-        jobs = self.run("squeue", "-h", "-o", "%A", check=False, timeout_s=15).stdout.split()
+        jobs = self.run("squeue", "-h", "-o", "%A", check=False, timeout_s=60).stdout.split()
         if jobs:
-            self.run("scancel", "-f", *sorted(set(jobs)), check=False, timeout_s=15)
+            self.run("scancel", "-f", *sorted(set(jobs)), check=False, timeout_s=60)
             processes.wait_until(lambda: not self.run("squeue", "-h", check=False).stdout.strip(), 8, every_s=0.2)
 
     def _pid(self, name: str) -> int | None:
@@ -183,7 +184,7 @@ class PrivateSlurm:
         pid = self._pid("slurmctld")
         assert pid, "slurmctld is not running"
         os.kill(pid, number)
-        assert processes.wait_until(lambda: not processes.alive(pid), 20), "slurmctld does not end"
+        assert processes.wait_until(lambda: not processes.alive(pid), 90), "slurmctld does not end"
 
     def stop_slurmdbd(self) -> None:
         """Take the accounting away; slurmctld keeps what it has to tell it until it is back."""
@@ -203,7 +204,7 @@ class PrivateSlurm:
     def set_up(self, node: str) -> None:
         """Bring a node back; its slurmd may have done so itself already, and then RESUME is refused."""
         self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
-        assert processes.wait_until(lambda: "DOWN" not in self.node_state(node), 30), self.node_state(node)
+        assert processes.wait_until(lambda: "DOWN" not in self.node_state(node), 90), self.node_state(node)
 
     def node_state(self, node: str) -> str:
         answer = self.run("scontrol", "show", "node", "-o", node).stdout
@@ -227,14 +228,14 @@ class PrivateSlurm:
     def state(self, job_id: str) -> str:
         return self.job(job_id).get("JobState", "")
 
-    def wait(self, job_id: str, states: Sequence[str], timeout_s: float = 60) -> dict[str, str]:
+    def wait(self, job_id: str, states: Sequence[str], timeout_s: float = 120) -> dict[str, str]:
         """The job once it is in one of ``states``; fails with what it is instead after ``timeout_s``."""
         reached = processes.wait_until(lambda: self.state(job_id) in states, timeout_s, every_s=0.2)
         job = self.job(job_id)
         assert reached, f"job {job_id} is not {states} after {timeout_s} s: {job}\n{self.errors()}"
         return job
 
-    def wait_forgotten(self, *job_ids: str, timeout_s: float = 90) -> None:
+    def wait_forgotten(self, *job_ids: str, timeout_s: float = 180) -> None:
         """Wait until slurmctld has no record of these jobs or arrays any more; see ``Shape.remembers_s``."""
 
         def is_gone() -> bool:
@@ -248,9 +249,12 @@ class PrivateSlurm:
 
 
 def free_ports(count: int) -> int:
-    """The first of ``count`` consecutive TCP ports free on loopback, below the ephemeral range."""
-    for _ in range(200):
-        first = random.SystemRandom().randrange(10000, 32000 - count)
+    """The first of ``count`` consecutive TCP ports free on loopback, below the ephemeral range.
+
+    The search begins elsewhere for each process: sites that start at the same time do not look at the same ports.
+    """
+    for turn in range(1000):
+        first = 10000 + 20 * ((os.getpid() + turn) % 1000)
         if all(_free(first + offset) for offset in range(count)):
             return first
     raise AssertionError(f"no {count} consecutive free ports found")
