@@ -20,6 +20,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not instal
 
 HOSTILE = "disk <script>document.title='broken'</script><b> $x^2$ & \"quoted\" </script>"
 WIDTHS = (1280, 400)
+#: what has not come by then never will
+HANGS_MS = 180_000
 
 
 @dataclass
@@ -54,7 +56,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
     with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        running = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"], timeout=HANGS_MS
+        )
         yield running
         running.close()
 
@@ -69,6 +73,7 @@ CHARTS = [
 
 def opened(browser: object, report: Path, width: int = 1280, scheme: str = "light") -> Opened:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
+    context.set_default_timeout(HANGS_MS)
     found = Opened(context.new_page())
     found.page.on("console", lambda m: found.errors.append(m.text))
     found.page.on("pageerror", lambda error: found.errors.append(str(error)))

@@ -37,7 +37,11 @@ def test_it_runs_and_every_figure_cell_shows_a_picture(path: Path, tmp_path: Pat
     for cell in notebook.cells:
         assert not cell.get("outputs"), "commit notebooks without their outputs"
     client = NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path / "notebooks"}}
+        notebook,
+        timeout=500,
+        startup_timeout=300,
+        kernel_name="python3",
+        resources={"metadata": {"path": tmp_path / "notebooks"}},
     )
     client.execute()
     for cell in notebook.cells:

@@ -62,7 +62,8 @@ def test_a_path_of_hostile_characters_is_a_path(tmp_path: Path) -> None:
 def test_a_shared_storage_in_this_nodes_memory() -> None:
     root = Path("/dev/shm")
     checks = list(storage.check(patient(root, storage={"hpctmp": {"path": "/dev/shm"}})))
-    assert [check.status for check in checks if check.name == "hpctmp"] == ["ok", "warning"]
+    _usable, kind = [check for check in checks if check.name == "hpctmp"]  # how full it is does not matter here
+    assert kind.status == "warning"
 
 
 @pytest.mark.parametrize(
