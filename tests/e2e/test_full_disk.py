@@ -182,7 +182,7 @@ def test_a_set_is_made_when_there_is_room(disk: Disk, state: Path) -> None:
 
 def test_a_tree_goes_on_where_the_disk_was_full(disk: Disk, state: Path) -> None:
     root = disk.path / "set"
-    words = ["data", "make", "imagenet", "--to", str(root), "--classes", "2", "--train", "40", "--test", "2"]
+    words = ["data", "make", "imagenet", "--to", str(root), "--classes", "2", "--train", "120", "--test", "2"]
     said = harness(state, *words, code=2)
     assert "the set needs about" in said and "are free there" in said
     disk.resize("40m")

@@ -18,7 +18,9 @@ from runtime_support import clean_environment, events, of_kind, run_point, spec_
 from harness.files import read_json_lines
 
 pytestmark = pytest.mark.mpi
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
+#: mpirun sends KILL within a second of TERM, whatever the ranks are about: a busy machine may need some tries
+TRIES = 5
 
 
 def two_ranks(directory: Path, **axes: Any) -> Path:
@@ -71,9 +73,12 @@ def test_a_launcher_that_bound_exactly_is_left_alone(tmp_path: Path) -> None:
 
 def test_one_ranks_failure_ends_the_other_with_its_evidence(tmp_path: Path) -> None:
     options = {"clock": "real", "produce_s": 0.0, "consume_s": 0.02, "fail_at_step": 3}
-    done = run_point(two_ranks(tmp_path, steps_timed=10_000, options=options), ranks=2)
-    assert done.returncode == 1
-    failed, ended = events(tmp_path, 1), events(tmp_path, 0)
+    for directory in tries(tmp_path):
+        done = run_point(two_ranks(directory, steps_timed=10_000, options=options), ranks=2)
+        assert done.returncode == 1
+        if last_event(directory, 0) == "run_end":
+            break
+    failed, ended = events(directory, 1), events(directory, 0)
     assert of_kind(failed, "error")[0]["message"] == "scripted failure at step 3"
     assert of_kind(ended, "error")[0]["message"] == "told to stop by SIGTERM"
     for records in (failed, ended):
@@ -82,24 +87,37 @@ def test_one_ranks_failure_ends_the_other_with_its_evidence(tmp_path: Path) -> N
 
 
 def test_a_killed_rank_ends_the_other_without_hanging(tmp_path: Path) -> None:
-    with stepping_ranks(tmp_path) as launcher:
-        os.kill(events_so_far(tmp_path, 1)[0]["pid"], signal.SIGKILL)
-        assert launcher.wait(timeout=PATIENCE_S) != 0
-    # mpirun sends KILL a second after TERM: a busy machine may not get past the error record
-    assert events_so_far(tmp_path, 0)[-1]["event"] in ("error", "run_end")
-    assert "run_end" not in [record["event"] for record in events_so_far(tmp_path, 1)]
+    for directory in tries(tmp_path):
+        with stepping_ranks(directory) as launcher:
+            os.kill(events_so_far(directory, 1)[0]["pid"], signal.SIGKILL)
+            assert launcher.wait(timeout=PATIENCE_S) != 0
+        assert "run_end" not in [record["event"] for record in events_so_far(directory, 1)]
+        if last_event(directory, 0) == "run_end":
+            break
+    assert last_event(directory, 0) == "run_end"
 
 
 def test_a_stopped_launcher_leaves_every_ranks_evidence(tmp_path: Path) -> None:
-    """What happens at the end of the walltime: mpirun tells the ranks, and kills them a second later."""
-    with stepping_ranks(tmp_path) as launcher:
-        launcher.send_signal(signal.SIGTERM)
-        assert launcher.wait(timeout=PATIENCE_S) != 0
+    """What happens at the end of the walltime: mpirun tells the ranks, and kills them soon."""
+    for directory in tries(tmp_path):
+        with stepping_ranks(directory) as launcher:
+            launcher.send_signal(signal.SIGTERM)
+            assert launcher.wait(timeout=PATIENCE_S) != 0
+        if [last_event(directory, rank) for rank in (0, 1)] == ["run_end"] * 2:
+            break
     for rank in (0, 1):
-        records = events(tmp_path, rank)
+        records = events(directory, rank)
         assert of_kind(records, "error")[0]["message"] == "told to stop by SIGTERM"
         assert (records[-1]["event"], records[-1]["ok"]) == ("run_end", False)
         assert records[-1]["steps"] == len(step_column(records, "step")) >= 1
+
+
+def tries(root: Path) -> Iterator[Path]:
+    return (root / str(number) for number in range(TRIES))
+
+
+def last_event(directory: Path, rank: int) -> str:
+    return str(events_so_far(directory, rank)[-1]["event"])
 
 
 @contextmanager
