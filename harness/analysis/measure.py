@@ -3,7 +3,7 @@
 throughput is images / elapsed time over the steady window, on the slowest rank's clock; fresh and consumed images
 are kept apart; the transient before the window is reported, never averaged in.
 
-Runs of equally many steps are measured together, one in each row of an array.
+Runs are measured together, one in each row of an array.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from operator import index
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.analysis import stats, steady
 from harness.analysis.arrays import Floats, mean, sorted_quantile
@@ -70,11 +71,12 @@ def measure(ranks: Sequence[Steps], warmup: int | None, timed: int) -> Measureme
 def measure_all(runs: Sequence[Wanted]) -> list[Measurement | None]:
     """Numbers of runs from all their ranks' steps; None where no step is common to all."""
     found: list[Measurement | None] = [None] * len(runs)
-    alike: dict[int, list[int]] = {}
     common = [run._replace(ranks=common_steps(run.ranks) if run.ranks else []) for run in runs]
+    # in one table the longest run has less than twice as many steps as the shortest: so much of it is empty at most
+    alike: dict[int, list[int]] = {}
     for number, run in enumerate(common):
         if run.ranks and len(run.ranks[0]):
-            alike.setdefault(len(run.ranks[0]), []).append(number)
+            alike.setdefault(len(run.ranks[0]).bit_length(), []).append(number)
     for numbers in alike.values():
         for number, measured in zip(numbers, _measure_alike([common[n] for n in numbers]), strict=True):
             found[number] = measured
@@ -82,32 +84,31 @@ def measure_all(runs: Sequence[Wanted]) -> list[Measurement | None]:
 
 
 class _Table:
-    """Runs of equally many steps: of each rank a row of durations, of each run a row of what its ranks did together."""
+    """Runs side by side: of each rank a row of durations, of each run a row of what its ranks did together.
+
+    The rows end with the runs' last steps; ``first`` is where the runs begin.
+    """
 
     def __init__(self, runs: Sequence[Wanted]):
         self.runs = runs
         self.ranks = [rank for run in runs for rank in run.ranks]
         self.sizes = [len(run.ranks) for run in runs]
-        self.first = np.cumsum([0, *self.sizes[:-1]])
-        self.durations = np.stack([rank.durations_s for rank in self.ranks])
+        self.places = np.cumsum([0, *self.sizes[:-1]])
+        self.durations = Windows.aligned([rank.durations_s for rank in self.ranks])
         self.fresh, self.consumed, occupancy = map(self._sums, ("fresh", "consumed", "occupancy"))
-        self.occupancy = occupancy / np.array(self.sizes)[:, None]
-        self.numbers = np.stack([run.ranks[0].step for run in runs])
-        self.gaps = np.count_nonzero(self.numbers[:, 1:] - self.numbers[:, :-1] != 1, axis=1).tolist()
+        self.occupancy = occupancy.of(occupancy.values / np.array(self.sizes)[:, None])
+        self.first, self.end = self.fresh.begin, self.fresh.end
+        self.steps = self.fresh.counts
+        self.gaps = [int(np.count_nonzero(run.ranks[0].step[1:] - run.ranks[0].step[:-1] != 1)) for run in runs]
 
-    @property
-    def steps(self) -> int:
-        return len(self.durations[0])
-
-    def _sums(self, column: str) -> Floats:
+    def _sums(self, column: str) -> Windows:
         """A column, summed over each run's ranks."""
-        rows: Floats = np.stack(
+        return Windows.aligned(
             [
                 run.ranks[0][column] if len(run.ranks) == 1 else np.sum([rank[column] for rank in run.ranks], axis=0)
                 for run in self.runs
             ]
         )
-        return rows
 
     def of_ranks(self, places: Places) -> Places:
         """Places of runs, for each of their ranks."""
@@ -115,38 +116,36 @@ class _Table:
 
     def by_run(self, values: Floats) -> list[Floats]:
         """Values of ranks, run by run."""
-        return [values[first : first + size] for first, size in zip(self.first.tolist(), self.sizes, strict=True)]
+        return [values[first : first + size] for first, size in zip(self.places.tolist(), self.sizes, strict=True)]
 
     def slowest(self, begin: Places) -> Floats:
         """Of each run the rank whose steps from ``begin`` on took longest."""
         if len(self.ranks) == len(self.runs):
-            return self.durations
-        windows = Windows.whole(self.durations).since(self.of_ranks(begin))
-        slowest: Floats = self.durations[
-            self.first + [int(np.argmax(times)) for times in self.by_run(windows.totals())]
-        ]
+            return self.durations.values
+        times = self.by_run(self.durations.since(self.of_ranks(begin)).totals())
+        slowest: Floats = self.durations.values[self.places + [int(np.argmax(of_ranks)) for of_ranks in times]]
         return slowest
 
 
 def _measure_alike(runs: Sequence[Wanted]) -> list[Measurement]:
     table = _Table(runs)
     floor = [1 if run.warmup is None else index(run.warmup) for run in runs]
-    taken = np.count_nonzero(table.fresh > 0, axis=1) / table.steps
-    before = table.slowest(np.clip(floor, 0, table.steps))
-    windows = steady.find_all(before, table.occupancy, floor, taken.tolist())
-    warmup, begin = (np.array([getattr(w, name) for w in windows]) for name in ("warmup", "begin"))
-    slow, whole = table.slowest(begin), _whole_batches(Windows.whole(table.fresh).since(begin))
+    taken = np.count_nonzero(table.fresh.values > 0, axis=1) / table.steps
+    before = table.slowest(table.first + np.clip(floor, 0, table.steps))
+    windows = steady.find_all(table.fresh.of(before), table.occupancy.values, floor, taken.tolist())
+    warmup, begin = (table.first + [getattr(window, name) for window in windows] for name in ("warmup", "begin"))
+    slow, whole = table.slowest(begin), _whole_batches(table.fresh.since(begin))
     rates = stats.within_runs(whole, whole.of(slow))
-    columns = _rates(table, slow, whole, Windows(table.fresh, warmup, begin)) | {
+    columns = _rates(table, slow, whole, Windows(table.fresh.values, warmup, begin)) | {
         "time_s": _training_times_s(table),
-        "first_step_s": before[:, 0].tolist(),
+        "first_step_s": before[np.arange(len(runs)), table.first].tolist(),
     }
     values = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    parts = values, _step_times(Windows.whole(slow).since(begin)), _shares(table, whole), _buffers(table, begin)
+    parts = values, _step_times(table.fresh.of(slow).since(begin)), _shares(table, whole), _buffers(table, begin)
     measured = []
     for number, further in enumerate(zip(*parts, strict=True)):
-        window, rate, steps = windows[number], rates[number], table.numbers[number]
-        numbers = _counts(rate, table.steps, window.begin)
+        window, rate, steps = windows[number], rates[number], runs[number].ranks[0].step
+        numbers = _counts(rate, len(steps), window.begin)
         for more in further:
             numbers |= more
         first = _number(steps, window.warmup), _number(steps, window.begin)
@@ -167,16 +166,16 @@ def _counts(rate: Estimate, steps: int, begin: int) -> dict[str, float]:
 
 def _rates(table: _Table, slow: Floats, whole: Windows, transient: Windows) -> dict[str, list[float]]:
     """Images a second by other definitions than that of the run's rate, each for all runs."""
-    after = Windows.whole(table.fresh, 1)
+    after = table.fresh.since(table.first + 1)
     return {
-        "consumed_per_s": stats.rates(whole.of(table.consumed), whole.of(slow)).tolist(),
+        "consumed_per_s": stats.rates(whole.of(table.consumed.values), whole.of(slow)).tolist(),
         "transient_images_per_s": stats.rates(transient, transient.of(slow)).tolist(),
         "all_images_per_s": stats.rates(after, after.of(slow)).tolist(),
         "mean_of_step_rates": _means_of_rates(after, after.of(slow)).tolist(),
     }
 
 
-def _number(steps: Places, place: int) -> int:
+def _number(steps: NDArray[np.int64], place: int) -> int:
     """The number of the step at a place; of the one after the last, where the window is empty."""
     return int(steps[place]) if place < len(steps) else int(steps[-1]) + 1
 
@@ -208,12 +207,11 @@ def _means_of_rates(images: Windows, durations_s: Windows) -> Floats:
 
 def _training_times_s(table: _Table) -> list[float]:
     """Elapsed time of the last ``timed`` steps on the slowest rank; NaN for a run that has not done them all."""
-    steps = table.steps
-    begin = table.of_ranks(np.array([max(steps - run.timed, 0) for run in table.runs]))
-    times = table.by_run(Windows.whole(table.durations).since(begin).totals())
+    begin = np.maximum(table.end - [run.timed for run in table.runs], table.first)
+    times = table.by_run(table.durations.since(table.of_ranks(begin)).totals())
     return [
         _NAN if gaps or steps < (run.warmup or 0) + run.timed else float(np.max(of_ranks))
-        for run, gaps, of_ranks in zip(table.runs, table.gaps, times, strict=True)
+        for run, steps, gaps, of_ranks in zip(table.runs, table.steps.tolist(), table.gaps, times, strict=True)
     ]
 
 
@@ -233,20 +231,21 @@ def _step_times(durations_s: Windows) -> Iterator[dict[str, float]]:
 
 
 def _shares(table: _Table, window: Windows) -> Iterator[dict[str, float]]:
-    spans = Windows(table.durations, table.of_ranks(window.begin), table.of_ranks(window.end))
-    parts = [np.stack([rank[f"{part}_s"] for rank in table.ranks]) for part in _PARTS]
-    sums = [table.by_run(spans.of(part).totals()) for part in parts]
-    bounds = zip(window.begin.tolist(), window.end.tolist(), strict=True)
-    for durations, (begin, end), *of_run in zip(table.by_run(table.durations), bounds, *sums, strict=True):
-        elapsed_s = float(durations[:, begin:end].sum())
+    spans = Windows(table.durations.values, table.of_ranks(window.begin), table.of_ranks(window.end))
+    parts = [Windows.aligned([rank[f"{part}_s"] for rank in table.ranks]).values for part in _PARTS]
+    sums = [table.by_run(spans.of(values).totals()) for values in parts]
+    rows = table.by_run(table.durations.values)
+    bounds = zip(table.first.tolist(), window.begin.tolist(), window.end.tolist(), strict=True)
+    for durations_s, (first, begin, end), *of_parts in zip(rows, bounds, *sums, strict=True):
+        durations_s = durations_s[:, begin:end]
+        # added up in the order in which the ranks' times stand in memory
+        elapsed_s = float((durations_s if begin > first else np.ascontiguousarray(durations_s)).sum())
         if elapsed_s <= 0:
             yield {}
             continue
-        shares = {
-            f"{part}_share": float(of_ranks.sum()) / elapsed_s for part, of_ranks in zip(_PARTS, of_run, strict=True)
-        }
+        shares = {f"{name}_share": float(part.sum()) / elapsed_s for name, part in zip(_PARTS, of_parts, strict=True)}
         shares["au_percent"] = 100 * (shares["compute_share"] + shares["exchange_share"])
-        own = of_run[_PARTS.index("copy")] + of_run[_PARTS.index("compute")]
+        own = of_parts[_PARTS.index("copy")] + of_parts[_PARTS.index("compute")]
         if len(own) > 1 and own.mean() > 0:
             shares["rank_imbalance"] = float(own.max() / own.mean() - 1)
         yield shares
@@ -257,12 +256,11 @@ _PARTS = ("wait", "copy", "compute", "exchange")
 
 def _buffers(table: _Table, begin: Places) -> Iterator[dict[str, float]]:
     """What the buffers held, in the runs that tell it of every step."""
-    known = np.isfinite(table.occupancy).all(axis=1) & (begin < table.steps)
-    levels = Windows.whole(np.where(known[:, None], table.occupancy, 0.0))
-    steady_levels = levels.since(np.minimum(begin, table.steps)).means().tolist()
-    peaks = levels.until(np.minimum(begin + 1, table.steps)).maxima().tolist()
-    fresh = table.fresh
-    for number, (told, level, peak) in enumerate(zip(known.tolist(), steady_levels, peaks, strict=True)):
-        taken = fresh[number][fresh[number] > 0]
+    known = np.isfinite(table.occupancy.values).all(axis=1) & (begin < table.end)
+    levels = table.occupancy.of(np.where(known[:, None], table.occupancy.values, 0.0))
+    means = levels.since(begin).means().tolist()
+    peaks = levels.until(np.minimum(begin + 1, table.end)).maxima().tolist()
+    for told, level, peak, fresh in zip(known.tolist(), means, peaks, table.fresh.each(), strict=True):
+        taken = fresh[fresh > 0]
         drained = max(peak - level, 0.0) * (mean(taken) if len(taken) else 0.0)
         yield {"occupancy_peak": peak, "occupancy_steady": level, "drained_images": drained} if told else {}

@@ -16,7 +16,7 @@ window begins where neither the step time nor the buffer's occupancy trends any 
 
 The floor is the sweep's own warm-up, or one step; the cap leaves at least half of the steps and :data:`MIN_STEPS`.
 
-Runs of equally many steps are looked at together, one in each row: numpy's calls cost more than a run's arithmetic.
+Many runs are looked at together, one in each row of an array: numpy's calls cost more than a run's arithmetic.
 """
 
 from __future__ import annotations
@@ -66,53 +66,60 @@ def find_steady(
         taken_per_step: batches taken from the buffer per step (below 1 where a batch is used for several steps).
     """
     levels = np.full(len(durations_s), math.nan) if occupancy is None else occupancy
-    return find_all(durations_s[None], levels[None], [floor], [taken_per_step])[0]
+    return find_all(Windows.whole(durations_s[None]), levels[None], [floor], [taken_per_step])[0]
 
 
 def find_all(
-    durations_s: Floats, occupancy: Floats, floor: Sequence[int], taken_per_step: Sequence[float]
+    durations_s: Windows, occupancy: Floats, floor: Sequence[int], taken_per_step: Sequence[float]
 ) -> list[SteadyWindow]:
-    """As :func:`find_steady` for runs of equally many steps: durations and occupancy have shape (runs, steps)."""
-    count = durations_s.shape[1]
-    floors = np.clip(np.array(floor, dtype=np.int64), 0, count)
+    """As :func:`find_steady` for many runs, whose steps end where their rows end, as :meth:`Windows.aligned` has them.
+
+    Args:
+        occupancy: shape (runs, places) as the durations' values; NaN only where a step's is not known.
+    """
+    counts = durations_s.counts
+    floors = np.clip(np.array(floor, dtype=np.int64), 0, counts)
     found = [
-        SteadyWindow(begin, begin, False, f"only {count - begin} steps after the warm-up") for begin in floors.tolist()
+        SteadyWindow(begin, begin, False, f"only {count - begin} steps after the warm-up")
+        for begin, count in zip(floors.tolist(), counts.tolist(), strict=True)
     ]
-    runs = np.flatnonzero(count - floors >= MIN_STEPS)
+    runs = np.flatnonzero(counts - floors >= MIN_STEPS)
     if len(runs):
         taken = np.array(taken_per_step, dtype=np.float64)[runs]
-        windows = _windows(durations_s[runs], occupancy[runs], floors[runs], taken)
+        windows = _windows(durations_s.of_rows(runs), occupancy[runs], floors[runs], taken)
         for run, window in zip(runs.tolist(), windows, strict=True):
             found[run] = window
     return found
 
 
-def _windows(durations_s: Floats, occupancy: Floats, floor: Places, taken_per_step: Floats) -> list[SteadyWindow]:
-    count = durations_s.shape[1]
-    cap = np.maximum(floor, np.minimum(count - MIN_STEPS, floor + (count - floor) // 2))
+def _windows(durations_s: Windows, occupancy: Floats, floor: Places, taken_per_step: Floats) -> Iterator[SteadyWindow]:
+    first, end = durations_s.begin, durations_s.end
+    floor = floor + first
+    cap = np.maximum(floor, np.minimum(end - MIN_STEPS, floor + (end - floor) // 2))
     begin = _truncations(durations_s, floor, cap)
     known = np.flatnonzero(np.isfinite(occupancy).all(axis=1))
     if len(known):
-        begin[known] = np.maximum(begin[known], _truncations(occupancy[known], floor[known], cap[known]))
-    steady = Windows(durations_s, begin, np.full(len(begin), count))
+        levels = durations_s.of(occupancy).of_rows(known)
+        begin[known] = np.maximum(begin[known], _truncations(levels, floor[known], cap[known]))
+    steady = durations_s.since(begin)
+    warmup = _warmups(durations_s, steady, floor)
     reasons = _unsteadiness(steady, occupancy, taken_per_step)
-    told = zip(_warmups(steady, floor).tolist(), begin.tolist(), reasons, strict=True)
-    return [SteadyWindow(warmup, first, not reason, reason) for warmup, first, reason in told]
+    for slow, left_out, reason in zip((warmup - first).tolist(), (begin - first).tolist(), reasons, strict=True):
+        yield SteadyWindow(slow, left_out, not reason, reason)
 
 
-def _warmups(steady: Windows, floor: Places) -> Places:
+def _warmups(run: Windows, steady: Windows, floor: Places) -> Places:
     """Leading steps slower than the steady ones: warm-up; what follows up to the window is the transient."""
-    slow = steady.values > SLOW * steady.medians()[:, None]
+    slow = (steady.values > SLOW * steady.medians()[:, None]) | ~run.inside
     leading = np.argmin(slow & ~steady.inside, axis=1)
     warmup: Places = np.minimum(np.maximum(floor, leading), steady.begin)
     return warmup
 
 
-def _truncations(values: Floats, floor: Places, cap: Places) -> Places:
-    """The numbers of leading values to leave out, between ``floor`` and ``cap``, by MSER."""
-    count = values.shape[1]
-    clipped = Windows(_clip(Windows.whole(values)), floor, np.full(len(floor), count))
-    left = np.arange(count, 0, -1, dtype=np.float64)
+def _truncations(series: Windows, floor: Places, cap: Places) -> Places:
+    """Where the values that remain begin, between ``floor`` and ``cap``, by MSER."""
+    clipped = series.of(_clip(series)).since(floor)
+    left = np.arange(series.values.shape[1], 0, -1, dtype=np.float64)
     centred = clipped.values - clipped.medians()[:, None]
     # for every number left out at once: sum of squares about the mean of what remains, over its length squared
     sums = np.cumsum(centred[:, ::-1], axis=1)[:, ::-1]

@@ -1,4 +1,4 @@
-"""Sums, means and medians of many series at once: windows of rows of one table, for thousands of runs of equal length.
+"""Sums, means and medians of many series at once: windows of the rows of one table.
 
 A campaign has ten thousand short series, and each call of numpy costs more than it computes for one of them. Every
 result is what ``arrays.py`` gives for the window alone, to the last bit (``tests/unit/analysis/test_windows.py``): sums
@@ -8,6 +8,7 @@ are taken pairwise within the row from the window's begin on, as numpy's own are
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,10 +28,22 @@ class Windows:
     end: Places
 
     @classmethod
-    def whole(cls, values: Floats, begin: int = 0) -> Windows:
-        """Each row from the same place on."""
+    def whole(cls, values: Floats) -> Windows:
+        """Whole rows."""
         rows, length = values.shape
-        return cls(values, np.full(rows, begin), np.full(rows, length))
+        return cls(values, np.zeros(rows, dtype=np.int64), np.full(rows, length))
+
+    @classmethod
+    def aligned(cls, series: Sequence[Floats]) -> Windows:
+        """Series of any length, a row for each, all of which end at the rows' end; zeros stand before them."""
+        counts = np.array([len(one) for one in series])
+        length = int(counts.max())
+        if (counts == length).all():
+            return cls.whole(np.stack(series))
+        values = np.zeros((len(series), length))
+        for row, one in zip(values, series, strict=True):
+            row[length - len(one) :] = one
+        return cls(values, length - counts, np.full(len(series), length))
 
     def of(self, values: Floats) -> Windows:
         """The same windows of other values."""

@@ -87,7 +87,7 @@ def bits(measured: measure.Measurement | None) -> Any:
 @pytest.mark.parametrize("seed", range(8))
 def test_runs_measured_together_are_measured_as_each_alone(seed: int) -> None:
     generator = np.random.default_rng(seed)
-    runs = [run_of(generator, int(count)) for count in generator.choice([1, 4, 20, 63, 200], size=40)]
+    runs = [run_of(generator, int(count)) for count in generator.choice([1, 4, 20, 40, 63, 130, 200], size=40)]
     together = measure_all(runs)
     assert [bits(measured) for measured in together] == [bits(measure.measure(*run)) for run in runs]
     assert sum(measured is not None and measured.rate.known for measured in together) >= 5
