@@ -15,7 +15,7 @@ from harness.jobs.local_registry import STATE_VARIABLE
 
 pytest.importorskip("torch")
 
-pytestmark = [pytest.mark.mpi, pytest.mark.framework, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.mpi, pytest.mark.framework, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).resolve().parents[2]
 SWEEP = """\
 name: climb
@@ -53,7 +53,7 @@ def harness(*words: str, state: Path) -> str:
         env={**os.environ, STATE_VARIABLE: str(state)},
         capture_output=True,
         text=True,
-        timeout=800,
+        timeout=1700,
     )
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout

@@ -19,7 +19,7 @@ from harness.jobs.local_registry import STATE_VARIABLE
 
 pytest.importorskip("torch")
 
-pytestmark = [pytest.mark.mpi, pytest.mark.framework, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.mpi, pytest.mark.framework, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).resolve().parents[2]
 RATE_BYTES_PER_S = 500_000
 BATCH = 4
@@ -57,7 +57,7 @@ def harness(*words: str, state: Path) -> str:
         env={**os.environ, STATE_VARIABLE: str(state)},
         capture_output=True,
         text=True,
-        timeout=550,
+        timeout=1100,
     )
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout

@@ -20,7 +20,7 @@ from harness.jobs.local_registry import STATE_VARIABLE
 pytest.importorskip("torch")
 pytest.importorskip("tensorflow")
 
-pytestmark = [pytest.mark.mpi, pytest.mark.framework, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.mpi, pytest.mark.framework, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
 def run_study(project: Path, name: str, *words: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "harness", "run", f"configs/sweeps/{name}.yml", "--scale", "smoke", *words]
     environment = {**os.environ, STATE_VARIABLE: str(project / "state"), "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-    run = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=570)
+    run = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=1700)
     assert run.returncode == code, run.stdout + run.stderr
     return run.stdout + run.stderr
 

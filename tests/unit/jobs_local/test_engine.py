@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -50,6 +51,14 @@ def queue(registry: Registry, folder: Path, body: str, **request: Any) -> JobDir
     job = registry.find(engine.submit(registry, str(script), "hname"))
     assert job is not None
     return job
+
+
+def test_a_job_is_on_record_as_running_before_its_script_starts(registry: Registry, tmp_path: Path) -> None:
+    body = f"cat {registry.jobs}/$HARNESS_JOB_ID/state.json"
+    for number in range(3):
+        job = queue(registry, tmp_path / str(number), body)
+        assert wait_for(lambda job=job: ended(job)).exit_status == 0
+        assert json.loads((tmp_path / str(number) / "log").read_text())["state"] == "RUNNING"
 
 
 def described(registry: Registry, job: JobDirectory) -> dict[str, Any]:
