@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 from harness.analysis.recommend import Answer, recommend
 from harness.report.notebook import opened
@@ -36,14 +38,11 @@ def test_it_runs_and_every_figure_cell_shows_a_picture(path: Path, tmp_path: Pat
         pytest.skip(f"not measured here: {', '.join(missing)}; `make sample` measures them")
     for cell in notebook.cells:
         assert not cell.get("outputs"), "commit notebooks without their outputs"
-    client = NotebookClient(
-        notebook,
-        timeout=500,
-        startup_timeout=300,
-        kernel_name="python3",
-        resources={"metadata": {"path": tmp_path / "notebooks"}},
-    )
-    client.execute()
+    with tempfile.TemporaryDirectory() as short:  # sockets with a name: of free ports another may take one meanwhile
+        config = Config(KernelManager={"transport": "ipc", "ip": f"{short}/kernel"})
+        client = NotebookClient(notebook, config=config, timeout=500, startup_timeout=300, kernel_name="python3")
+        client.resources = {"metadata": {"path": tmp_path / "notebooks"}}
+        client.execute()
     for cell in notebook.cells:
         if cell.cell_type != "code":
             continue
