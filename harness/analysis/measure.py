@@ -22,7 +22,7 @@ from harness.analysis import stats, steady
 from harness.analysis.arrays import Floats, mean, sorted_quantile
 from harness.analysis.stats import Estimate
 from harness.analysis.step_columns import Steps
-from harness.analysis.windows import Places, Windows
+from harness.analysis.windows import Places, Windows, alike
 
 _NAN = math.nan
 
@@ -72,12 +72,7 @@ def measure_all(runs: Sequence[Wanted]) -> list[Measurement | None]:
     """Numbers of runs from all their ranks' steps; None where no step is common to all."""
     found: list[Measurement | None] = [None] * len(runs)
     common = [run._replace(ranks=common_steps(run.ranks) if run.ranks else []) for run in runs]
-    # in one table the longest run has less than twice as many steps as the shortest: so much of it is empty at most
-    alike: dict[int, list[int]] = {}
-    for number, run in enumerate(common):
-        if run.ranks and len(run.ranks[0]):
-            alike.setdefault(len(run.ranks[0]).bit_length(), []).append(number)
-    for numbers in alike.values():
+    for numbers in alike(len(run.ranks[0]) if run.ranks else 0 for run in common):
         for number, measured in zip(numbers, _measure_alike([common[n] for n in numbers]), strict=True):
             found[number] = measured
     return found

@@ -8,7 +8,7 @@ are taken pairwise within the row from the window's begin on, as numpy's own are
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,18 @@ from numpy.typing import NDArray
 from harness.analysis.arrays import Floats
 
 Places = NDArray[np.int64]
+
+
+def alike(counts: Iterable[int]) -> list[list[int]]:
+    """Places of series of so many values, by length: the longest of a group has less than twice the shortest's.
+
+    So at most half of a table of one group is empty. Series without a value are in no group.
+    """
+    groups: dict[int, list[int]] = {}
+    for place, count in enumerate(counts):
+        if count:
+            groups.setdefault(count.bit_length(), []).append(place)
+    return list(groups.values())
 
 
 @dataclass(frozen=True)

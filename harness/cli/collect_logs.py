@@ -13,7 +13,7 @@ from harness.cli.campaign_choice import need_packages
 from harness.errors import UserError
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from harness.analysis.foreign.table import LogTable
 
 
 def collect_logs(globs: Sequence[str], pattern: str, facts: Sequence[str], output: Path | None, as_json: bool) -> None:
@@ -29,7 +29,7 @@ def collect_logs(globs: Sequence[str], pattern: str, facts: Sequence[str], outpu
     with Progress(console=Console(stderr=True, emoji=False), transient=True) as progress:
         task = progress.add_task("reading logs", total=len(logs))
         found = table.collect_logs(logs, loaded, given, lambda done, total: progress.update(task, completed=done))
-    if found.empty:
+    if not found.rows:
         raise UserError(
             f"none of {len(logs)} logs has a line that pattern {loaded.name} knows; "
             f"shipped patterns: {', '.join(patterns.shipped())}, or give your own file"
@@ -37,11 +37,11 @@ def collect_logs(globs: Sequence[str], pattern: str, facts: Sequence[str], outpu
     if output is not None:
         _write(found, output)
     if as_json:
-        click.echo(found.to_json(orient="records", indent=1, force_ascii=False))
+        click.echo(found.frame().to_json(orient="records", indent=1, force_ascii=False))
     elif output is None:
         _print(found)
     else:
-        click.echo(f"{len(found)} configurations in {len(logs)} logs → {output}")
+        click.echo(f"{len(found.rows)} configurations in {len(logs)} logs → {output}")
 
 
 def _fact(text: str) -> tuple[str, float | str]:
@@ -54,14 +54,14 @@ def _fact(text: str) -> tuple[str, float | str]:
         return name, value
 
 
-def _write(found: pd.DataFrame, path: Path) -> None:
+def _write(found: LogTable, path: Path) -> None:
     from harness.files import write_atomically
 
     buffer = io.BytesIO()
     if path.suffix == ".parquet":
-        found.to_parquet(buffer, index=False)
+        found.frame().to_parquet(buffer, index=False)
     elif path.suffix == ".csv":
-        found.to_csv(buffer, index=False, lineterminator="\n")
+        buffer.write(found.csv().encode())
     else:
         raise UserError(f"{path}: the name must end in .csv or .parquet")
     try:
@@ -70,9 +70,9 @@ def _write(found: pd.DataFrame, path: Path) -> None:
         raise UserError(f"{path}: {error.strerror}") from None
 
 
-def _print(found: pd.DataFrame) -> None:
+def _print(found: LogTable) -> None:
     from rich.console import Console
 
     from harness.report import foreign_grid, tables
 
-    tables.print_grid(foreign_grid.logs_grid(found), Console(soft_wrap=False, emoji=False))
+    tables.print_grid(foreign_grid.logs_grid(found.frame()), Console(soft_wrap=False, emoji=False))

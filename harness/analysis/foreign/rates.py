@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from harness.analysis import stats, steady
 from harness.analysis.foreign.patterns import Pattern
 from harness.analysis.foreign.segments import Segment
 from harness.analysis.stats import UNKNOWN, Estimate, Floats
+from harness.analysis.windows import Windows, alike
 
 #: Published and computed rates that differ by more than this share part.
 PARTS_AT = 0.03
@@ -61,21 +62,50 @@ class Rates:
 
 def rates(segment: Segment, pattern: Pattern) -> Rates:
     """The rates of a segment; ``reason`` says why there is no steady one."""
-    published = _summary_rate(segment, pattern)
-    images, seconds, lack = _steps(segment, pattern)
-    count = len(seconds)
-    if not count:
-        why = lack or "the log has no line for each step"
-        return Rates(published, math.nan, math.nan, UNKNOWN, len(segment.steps), 0, 0, why)
-    even = seconds / images * np.mean(images)
-    window = steady.find_steady(even, None, 0)
+    return rates_of([segment], pattern)[0]
+
+
+def rates_of(segments: Sequence[Segment], pattern: Pattern) -> list[Rates]:
+    """As :func:`rates` for many segments."""
+    found = [_without_steps(segment, pattern) for segment in segments]
+    steps = [_steps(segment, pattern) for segment in segments]
+    for number, (_, _, lack) in enumerate(steps):
+        if lack:
+            found[number] = replace(found[number], reason=lack)
+    for numbers in alike(len(seconds) for _, seconds, _ in steps):
+        windows = _steady([steps[number] for number in numbers])
+        for number, (window, rate) in zip(numbers, windows, strict=True):
+            found[number] = _with_steps(found[number], segments[number], *steps[number][:2], window, rate)
+    return found
+
+
+def _steady(steps: Sequence[tuple[Floats, Floats, str]]) -> list[tuple[steady.SteadyWindow, Estimate]]:
+    """The steady window of each, and its rate."""
+    images = Windows.aligned([images for images, *_ in steps])
+    seconds = images.of(Windows.aligned([seconds for _, seconds, _ in steps]).values)
+    even = Windows.aligned([seconds / images * np.mean(images) for images, seconds, _ in steps])
+    unknown = np.full(even.values.shape, math.nan)
+    windows = steady.find_all(even, unknown, [0] * len(steps), [1.0] * len(steps))
+    begin = images.begin + np.array([window.begin for window in windows])
+    rates = stats.within_runs(images.since(begin), seconds.since(begin))
+    return [(window, rate if window.steady else UNKNOWN) for window, rate in zip(windows, rates, strict=True)]
+
+
+def _without_steps(segment: Segment, pattern: Pattern) -> Rates:
+    published, why = _summary_rate(segment, pattern), "the log has no line for each step"
+    return Rates(published, math.nan, math.nan, UNKNOWN, len(segment.steps), 0, 0, why)
+
+
+def _with_steps(
+    found: Rates, segment: Segment, images: Floats, seconds: Floats, window: steady.SteadyWindow, rate: Estimate
+) -> Rates:
     after = slice(window.warmup, None)
     return Rates(
-        published=published,
+        published=found.published,
         mean_of_steps=float(np.mean(images[after] / seconds[after])),
         elapsed=stats.rate(images[after], seconds[after]),
-        steady=stats.within_run(images[window.begin :], seconds[window.begin :]) if window.steady else UNKNOWN,
-        steps=count,
+        steady=rate,
+        steps=len(seconds),
         warmup=window.warmup,
         left_out=window.begin,
         reason=window.reason,
@@ -88,9 +118,13 @@ def _rounding(steps: Sequence[Mapping[str, float]]) -> float:
     """Half of the last digit printed against the median: 0.03 for about 15 ms, 0 where seven digits are printed."""
     name = next((n for n in ("images_per_s", "step_s", "epoch_s") if n in steps[0]), "")
     values = [step[name] for step in steps if step.get(name, 0.0) > 0]
-    for digits in range(7):
-        if values and all(abs(round(value, digits) - value) < 1e-9 for value in values):
-            return 0.5 * 10.0**-digits / float(np.median(values))
+    each = np.array(values)
+    for digits in range(7 if values else 0):
+        # what numpy's rounding, which is quick and less exact, does not show, Python's may
+        if np.all(np.abs(np.round(each, digits) - each) < 1e-9) or all(
+            abs(round(value, digits) - value) < 1e-9 for value in values
+        ):
+            return 0.5 * 10.0**-digits / float(np.median(each))
     return 0.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -39,7 +40,7 @@ def one(text: str, name: str, **given: float) -> Segment:
 def test_a_draining_buffer_parts_published_from_honest(tmp_path: Path) -> None:
     log = tmp_path / "a.out"
     log.write_text(alcf(ALCF_RATES, 1, 469.3))
-    (row,) = table.collect_logs([log], patterns.load("alcf"), {}).to_dict("records")
+    (row,) = table.collect_logs([log], patterns.load("alcf"), {}).frame().to_dict("records")
     assert (row["parallel_threads"], row["prefetch_buffer_size"], row["steps"]) == (1, 8, 25)
     assert (row["warmup_steps"], row["left_out_steps"]) == (1, 9)
     assert row["published_images_per_s"] == 469.3
@@ -63,7 +64,7 @@ def test_equal_rates_do_not_part() -> None:
 def test_configurations_in_one_file_are_told_apart(tmp_path: Path) -> None:
     log = tmp_path / "grid.out.gz"
     log.write_bytes(gzip.compress((alcf([80.0] * 10, 1, 80.0) + alcf([160.0] * 10, 16, 160.0)).encode()))
-    found = table.collect_logs([log], patterns.load("alcf"), {})
+    found = table.collect_logs([log], patterns.load("alcf"), {}).frame()
     assert list(found["parallel_threads"]) == [1, 16]
     assert list(found["images_per_s"].round(6)) == [80, 160]
     assert list(found["line"]) == [1, 18]
@@ -185,3 +186,37 @@ def test_the_verb_prints_writes_and_refuses(tmp_path: Path) -> None:
     assert "alcf" in str(call("collect", "--logs", glob, "--pattern", "alfc").exception)
     assert "no file matches" in str(call("collect", "--logs", str(tmp_path / "*.log"), "--pattern", "alcf").exception)
     assert "shipped patterns" in str(call("collect", "--logs", glob, "--pattern", "keras").exception)
+
+
+def test_logs_read_together_are_read_as_each_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = []
+    for number, count in enumerate((3, 9, 25, 30, 200)):
+        logs.append(tmp_path / f"{number}.out")
+        rates = [12.8] + [64.0 + (7 * step) % 13 for step in range(count)]
+        logs[-1].write_text(alcf(rates, number + 1, 70.0) + alcf(rates[1:], 2, 65.0))
+    together = table.collect_logs(logs, patterns.load("alcf"), {})
+    monkeypatch.setattr(table, "TOGETHER", 1)
+    assert together.csv() == table.collect_logs(logs, patterns.load("alcf"), {}).csv()
+    assert together.csv() == "".join(
+        line
+        for number, log in enumerate(logs)
+        for line in table.collect_logs([log], patterns.load("alcf"), {}).csv().splitlines(keepends=True)[number > 0 :]
+    )
+
+
+def test_the_csv_is_that_of_pandas() -> None:
+    rows = [
+        {
+            "log": 'a "b", c',
+            "steps": 3,
+            "images_per_s": 0.1,
+            "ranks": 4,
+            "model": "größer",
+            "mixed": 1,
+            "none": math.nan,
+        },
+        {"log": "d\n", "steps": 10**12, "images_per_s": math.nan, "model": "", "mixed": "x", "none": math.nan},
+        {"log": "e", "steps": -1, "images_per_s": 1e-7, "ranks": 2.5, "mixed": 1.5e17, "none": math.nan},
+    ]
+    found = table.LogTable(list(rows[0]), rows)
+    assert found.csv() == found.frame().to_csv(index=False, lineterminator="\n")

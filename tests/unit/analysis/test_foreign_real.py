@@ -22,7 +22,7 @@ def only(text: str, name: str, **given: float) -> Segment:
 
 def test_horovod_under_mpirun_counts_both_ranks_and_overstates_uneven_iterations() -> None:
     log = LOGS / "horovod_torch_two_ranks.log"
-    (row,) = table.collect_logs([log], patterns.load("horovod_synthetic"), {}).to_dict("records")
+    (row,) = table.collect_logs([log], patterns.load("horovod_synthetic"), {}).frame().to_dict("records")
     printed = [float(rate) for rate in re.findall(r"Iter #\d+: ([.\d]+)", log.read_text())]
     assert (row["model"], row["batch_size"], row["ranks"], row["steps"]) == ("shufflenet_v2_x0_5", 8, 2, 16)
     assert row["published_images_per_s"] == 5.6
@@ -59,8 +59,8 @@ def test_keras_fits_are_told_apart_and_evaluation_is_no_epoch(verbose: int, mill
         assert [step["step_s"] for step in segment.steps] == pytest.approx([ms / 1000 for ms in printed])
         assert {step["steps"] for step in segment.steps} == {896 // batch}
         assert rates(segment, patterns.load("keras")).validated
-    remarks = table.collect_logs([LOGS / f"keras_fit_verbose{verbose}.log"], patterns.load("keras"), {})["remark"]
-    assert all("step times hold the validation" in remark for remark in remarks)
+    found = table.collect_logs([LOGS / f"keras_fit_verbose{verbose}.log"], patterns.load("keras"), {})
+    assert all("step times hold the validation" in row["remark"] for row in found.rows)
 
 
 def test_an_epochs_last_step_written_twice_is_one_epoch() -> None:
