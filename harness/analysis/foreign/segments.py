@@ -62,9 +62,9 @@ def segments(text: str, pattern: Pattern, given: Mapping[str, Value] | None = No
 def _split(
     lines: Iterable[tuple[int, str]], pattern: Pattern, readers: list[list[_Reader]], given: Mapping[str, Value]
 ) -> Iterator[Segment]:
-    current, marked, counts = Segment(1, dict(given)), False, True
+    current, marked, counts, once = Segment(1, dict(given)), False, True, pattern.once
     for number, line in lines:
-        if pattern.once is not None and pattern.once.search(line):
+        if once is not None and once.search(line):
             marked = counts = True
         for part, values in _matches(line, readers):
             if part == "configuration":
@@ -105,9 +105,10 @@ class _Reader:
             text = texts[place]
             if text is None:
                 continue
-            unit = texts[unit_place] if unit_place is not None else None
+            if unit_place is not None and (unit := texts[unit_place]):
+                scale = SCALES.get(unit, 1.0)
             try:
-                values[name] = float(text.replace(",", "")) * (SCALES.get(unit, 1.0) if unit else scale)
+                values[name] = float(text.replace(",", "") if "," in text else text) * scale
             except ValueError:
                 if self.part == "configuration":
                     values[name] = text.strip()
