@@ -1,6 +1,6 @@
 """Points to job scripts: `harness render` against `jube run` and `reframe --dry-run`, the same matrix on all sides.
 
-    python benchmarks/bench_plan.py [--quick] [--points 10000] [--rounds 5]
+    python benchmarks/bench_plan.py [--quick] [--points 10000] [--rounds 4]
 
 What each side does for the product of four axes:
 
@@ -39,7 +39,7 @@ AXES = {"cpu_cores": (1, 2, 4, 8, 16), "prefetch": (1, 8), "batch_size": (32, 64
 #: points of these axes; a fourth makes a multiple of them
 BLOCK = 20
 PEAK_AIM_MB = 300
-GROW_PAIRS = 3
+GROW_PAIRS = 2
 RATIO_AIM = 50
 MODES = {"array": "one script for each array", "single": "one script for each point"}
 
@@ -282,7 +282,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--points", type=int, default=10_000, help="for the harness, a multiple of 20; then ten times")
     parser.add_argument("--peer-points", type=int, default=100, help="for the peers, a multiple of 20")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=4)
     options = parser.parse_args()
     if options.quick:
         options.points, options.peer_points, options.rounds = 500, 40, 1
