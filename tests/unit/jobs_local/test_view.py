@@ -16,7 +16,7 @@ from harness.files import json_line
 from harness.jobs.drive import Driver
 from harness.jobs.packs import WAITS
 from harness.jobs.submission import Batch
-from harness.jobs.view import Rarely, present
+from harness.jobs.view import Late, Rarely, present
 from harness.layout import AttemptLayout
 from harness.model.job import JobState
 from harness.model.ledger import AttemptStatus
@@ -104,6 +104,27 @@ def test_why_a_job_waits_is_shown_although_its_state_is_known(tmp_path: Path) ->
     site: Any = world.scheduler
     (status,) = present(world.plan, world.layout, site).values()
     assert (status.state, status.reason) == (JobState.QUEUED, "Can Never Run")
+
+
+def test_a_site_is_made_once_and_only_where_something_is_under_way(tmp_path: Path) -> None:
+    world, made = World(tmp_path, campaign(points=1)), list[str]()
+
+    def make() -> Any:
+        made.append("site")
+        return world.scheduler
+
+    late = Late(make)
+    assert present(world.plan, world.layout, late) == {}
+    assert made == []
+    world.session(lambda driver: driver.submit_all(world.plan.tasks))
+    for _ in range(2):
+        assert [status.state for status in present(world.plan, world.layout, late).values()] == [JobState.QUEUED]
+    assert made == ["site"]
+    world.clock.sleep(1)
+    world.clock.sleep(world.scheduler.lasts_s)
+    before = world.scheduler.questions
+    assert [status.state for status in present(world.plan, world.layout, late).values()] == [JobState.SUCCEEDED]
+    assert world.scheduler.questions == before
 
 
 def test_who_looks_on_for_hours_asks_ever_more_rarely(tmp_path: Path) -> None:
