@@ -19,8 +19,8 @@ def attempts_of(tasks: Iterable[Task], statuses: Statuses) -> dict[Task, list[tu
     """The attempts of each task, in their order."""
     found: dict[Task, list[tuple[AttemptKey, AttemptStatus]]] = {task: [] for task in tasks}
     for key, status in sorted(statuses.items()):
-        if task_of(key) in found:
-            found[task_of(key)].append((key, status))
+        if (attempts := found.get(task_of(key))) is not None:
+            attempts.append((key, status))
     return found
 
 
