@@ -10,9 +10,11 @@ import click
 from harness.cli.options import SweepChoice, sweep_options
 
 if TYPE_CHECKING:
+    from collections import Counter
+
     from harness.jobs.attempts import Workshop
     from harness.jobs.submission import Batch, Submission
-    from harness.model.campaign import Campaign
+    from harness.model.campaign import Campaign, Task
     from harness.model.cluster import Cluster
     from harness.model.ledger import AttemptKey
 
@@ -104,6 +106,7 @@ def write_scripts(
     Raises:
         UserError: the directory holds a campaign already, or a script cannot be rendered; nothing is written then.
     """
+    from collections import Counter
     from dataclasses import replace
 
     import harness
@@ -132,7 +135,8 @@ def write_scripts(
     plan = plan_batches(campaign, cluster, campaign.tasks, How(mode), directory.name)
     _try_scripts(workshop)  # all problems show before the first file is written
     workshop = replace(workshop, campaign=open_campaign(layout, campaign, cluster))
-    jobs = [write(workshop, batch, _first_keys(batch)) for batch in plan.batches]
+    made: Counter[Task] = Counter()
+    jobs = [write(workshop, batch, _new_keys(batch, made)) for batch in plan.batches]
     sync_file_system(layout.root)
     return jobs
 
@@ -149,7 +153,9 @@ def _try_scripts(workshop: Workshop) -> None:
             workshop.render(spec, workshop.layout.attempt(task.point_id, task.repeat, 1).root)
 
 
-def _first_keys(batch: Batch) -> tuple[AttemptKey, ...]:
+def _new_keys(batch: Batch, made: Counter[Task]) -> tuple[AttemptKey, ...]:
+    """The attempts of a batch, counted in ``made``: two packs may have one and the same run as their canary."""
     from harness.model.ledger import AttemptKey
 
-    return tuple(AttemptKey(task.point_id, task.repeat, 1) for task in batch.tasks)
+    made.update(batch.tasks)
+    return tuple(AttemptKey(task.point_id, task.repeat, made[task]) for task in batch.tasks)

@@ -141,6 +141,21 @@ def test_an_array_is_one_script_with_a_map_of_its_attempts(files: tuple[Path, Pa
     assert sorted(attempts) == sorted(str(path.parent) for path in (tmp_path / "out").glob("runs/*/*/job.sh"))
 
 
+def test_packs_whose_canaries_are_one_and_the_same_run_have_an_attempt_each(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    write_cluster(files[1], "slurm", "queue: q\nqueues: {q: {max_walltime: 18m}}")  # six runs of 2 + 1 minutes
+    words = ["--mode", "pack", "--set", "prefetch=1,2,3,4,5", "--set", "repeats=5"]
+    done = call(files, tmp_path / "out", *words, "--json")
+    assert done.exit_code == 0, done.output
+    groups = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("out/groups/*/group.json"))]
+    attempts = [tuple(key) for group in groups for key in group["attempts"]]
+    assert len(attempts) == len(set(attempts)) == 30
+    found = [(path.parent.name, path.name) for path in (tmp_path / "out" / "runs").glob("*/*")]
+    assert sorted(found) == sorted((point, f"r{repeat}a{attempt}") for point, repeat, attempt in attempts)
+    assert {repeat for _, repeat, attempt in attempts if attempt > 1} == {5}
+
+
 #: stands in for mpirun: notes the attempt whose point.json is its last word
 NOTING = '#!/bin/bash\nprintf "%s\\n" "$(basename "$(dirname "${@: -1}")")" >>"$(dirname "$0")/ran"\n'
 
