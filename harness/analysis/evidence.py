@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -86,7 +85,8 @@ def read_run(layout: AttemptLayout) -> RunEvidence:
         names = sorted(os.listdir(root))  # noqa: PTH208 - paths would cost as much as reading
     except (FileNotFoundError, NotADirectoryError):
         names = []
-    spec, ended = _read_model(RunSpec, layout.point, problems), _read_model(ExitRecord, layout.exit, problems)
+    spec = _read_model(RunSpec, root, "point.json", problems)
+    ended = _read_model(ExitRecord, root, "exit.json", problems)
     ranks, samples = [], {}
     for name in names:
         if not name.endswith(".jsonl"):
@@ -102,13 +102,13 @@ def read_run(layout: AttemptLayout) -> RunEvidence:
 Model = TypeVar("Model", RunSpec, ExitRecord)
 
 
-def _read_model(model: type[Model], path: Path, problems: list[str]) -> Model | None:
+def _read_model(model: type[Model], root: str, name: str, problems: list[str]) -> Model | None:
     try:
-        return model.model_validate_json(whole_file(path))
+        return model.model_validate_json(whole_file(f"{root}/{name}"))
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        problems.append(f"{path.name}: {str(error).splitlines()[0]}")
+        problems.append(f"{name}: {str(error).splitlines()[0]}")
         return None
 
 

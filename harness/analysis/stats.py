@@ -113,41 +113,75 @@ def rates(images: Windows, durations_s: Windows) -> Floats:
 
 
 def block_length(values: Floats) -> float:
-    """Block length for the circular block bootstrap of a mean, at least 1.
+    """As :func:`block_lengths` for one series."""
+    return block_lengths(Windows.whole(values[None]))[0]
+
+
+def block_lengths(series: Windows) -> list[float]:
+    """Block lengths for the circular block bootstrap of the means of series, at least 1.
 
     Politis & White, Econometric Reviews 23 (2004) 53, with Patton, Politis & White, ibid. 28 (2009) 372:
     b = (2 G² / D)^(1/3) N^(1/3) with D = 4/3 g(0)², sums over a flat-top lag window of half-width M = 2m, where m
     is the lag after which K autocorrelations in a row are insignificant.
     """
-    count = len(values)
-    centred = values - arrays.mean(values)
+    counts, lengths = series.counts, [1.0] * len(series.values)
+    centred = series.of(series.values - series.means()[:, None])
+    varies = counts >= 4
+    if varies.any():
+        reach, size = (of.of(np.abs(of.values)).maxima() for of in (centred, series))
+        varies &= reach > 1e-12 * size
+    rows = np.flatnonzero(varies)
+    for row, length in zip(rows.tolist(), _block_lengths(centred.of_rows(rows)) if len(rows) else (), strict=True):
+        lengths[row] = length
+    return lengths
+
+
+def _block_lengths(centred: Windows) -> Iterator[float]:
+    counts = centred.counts.tolist()
+    runs = [max(5, int(math.sqrt(math.log10(count)))) for count in counts]
+    lags = [min(math.ceil(math.sqrt(c)) + 2 * run, c - 1) for c, run in zip(counts, runs, strict=True)]
+    covariance = np.zeros((len(counts), max(lags) + 1))
+    for row, values, most in zip(covariance, centred.each(), lags, strict=True):
+        row[: most + 1] = arrays.autocovariances(values, most) / len(values)
+    last = _last_significant_lags(covariance / covariance[:, :1], counts, lags, runs)
+    halves = [
+        min(max(2 * lag, 2), math.ceil(math.sqrt(count)) + run, most)
+        for lag, count, run, most in zip(last, counts, runs, lags, strict=True)
+    ]
+    lag = np.arange(1, covariance.shape[1])
+    window = np.minimum(np.maximum(2 * (1 - lag / np.array(halves)[:, None]), 0.0), 1.0)
+    within = Windows(window, np.zeros(len(counts), dtype=np.int64), np.array(halves))
+    curvature = within.of(window * lag * covariance[:, 1:]).totals().tolist()
+    density = within.of(window * covariance[:, 1:]).totals().tolist()
+    told = zip(counts, covariance[:, 0].tolist(), curvature, density, strict=True)
+    return (_block_length(count, variance, 2 * g, variance + 2 * d) for count, variance, g, d in told)
+
+
+def _block_length(count: int, variance: float, curvature: float, density: float) -> float:
     largest = math.ceil(min(3 * math.sqrt(count), count / 3))
-    if count < 4 or not np.max(np.abs(centred)) > 1e-12 * np.max(np.abs(values)):
-        return 1.0
-    run_length = max(5, int(math.sqrt(math.log10(count))))
-    lags = min(math.ceil(math.sqrt(count)) + 2 * run_length, count - 1)
-    covariance = arrays.autocovariances(centred, lags) / count
-    half_width = 2 * _last_significant_lag(covariance / covariance[0], count, run_length)
-    half_width = min(max(half_width, 2), math.ceil(math.sqrt(count)) + run_length, lags)
-    lag = np.arange(1, half_width + 1)
-    window = np.minimum(np.maximum(2 * (1 - lag / half_width), 0.0), 1.0)
-    curvature = 2 * total(window * lag * covariance[1 : half_width + 1])
-    density = float(covariance[0]) + 2 * total(window * covariance[1 : half_width + 1])
     if density == 0.0:
         return float(largest)
     length = (2 * curvature**2 / (4 / 3 * density**2)) ** (1 / 3) * count ** (1 / 3)
     return float(min(max(length, 1.0), largest))
 
 
-def _last_significant_lag(correlation: Floats, count: int, run_length: int) -> int:
-    """The smallest lag after which ``run_length`` correlations in a row are insignificant, at least 1."""
-    bound = 2 * math.sqrt(math.log10(count) / count)
-    small = np.abs(correlation[1:]) < bound
-    for lag in range(len(small) - run_length + 1):
-        if small[lag : lag + run_length].all():
-            return max(lag, 1)
-    significant = np.flatnonzero(~small)
-    return int(significant[-1]) + 1 if len(significant) else 1
+def _last_significant_lags(
+    correlation: Floats, counts: Sequence[int], lags: Sequence[int], run_lengths: Sequence[int]
+) -> Iterator[int]:
+    """The smallest lag after which so many correlations in a row are insignificant, at least 1."""
+    bound = np.array([2 * math.sqrt(math.log10(count) / count) for count in counts])
+    small = np.abs(correlation[:, 1:]) < bound[:, None]
+    for row, most, run_length in zip(small.tolist(), lags, run_lengths, strict=True):
+        yield _last_significant_lag(row[:most], run_length)
+
+
+def _last_significant_lag(small: list[bool], run_length: int) -> int:
+    run = 0
+    for lag, insignificant in enumerate(small):
+        run = run + 1 if insignificant else 0
+        if run == run_length:
+            return max(lag - run_length + 1, 1)
+    return max((lag + 1 for lag, insignificant in enumerate(small) if not insignificant), default=1)
 
 
 def within_run(images: Floats, durations_s: Floats) -> Estimate:
@@ -175,32 +209,24 @@ def within_runs(images: Windows, durations_s: Windows) -> list[Estimate]:
 
 
 def _variances_of_sums(influence: Windows) -> Iterator[tuple[float, float, float]]:
-    """Of each correlated series with mean zero :func:`_variance_of_sum`, and its correlation."""
-    phis = [_correlation(series) for series in influence.each()]
-    residuals = influence.values[:, 1:] - np.array(phis)[:, None] * influence.values[:, :-1]
-    shorter = Windows(residuals, influence.begin, influence.end - 1)
-    centred = shorter.of(residuals - shorter.means()[:, None])
-    for phi, residual in zip(phis, centred.each(), strict=True):
-        yield *_variance_of_sum(residual, phi), phi
-
-
-def _variance_of_sum(residual: Floats, phi: float) -> tuple[float, float]:
-    """Variance of the sum of a series, and its degrees of freedom.
+    """Variances of the sums of correlated series with mean zero, their degrees of freedom, and the correlations.
 
     The logarithm of the variance is known to 2 L / n by the blocks of length L, and to 4 (1 + phi) / (1 - phi) / n by
     the correlation phi, whose own variance is (1 - phi²) / n; a chi-square of df degrees has 2 / df.
-
-    Args:
-        residual: what is left of each value but the first without phi times the one before it; with mean zero.
-        phi: the series' correlation.
     """
-    count = len(residual) + 1
-    length = min(math.ceil(block_length(residual)), len(residual) // 3)
-    blocks = len(residual) / length
-    sums = _circular_block_sums(residual, length)
-    density = arrays.mean(sums * sums) / length * blocks / (blocks - 1)
-    gain = max(phi, 0.0)
-    return count * density / (1 - phi) ** 2, max(count / (length + 2 * (1 + gain) / (1 - gain)), 1.0)
+    phis = [_correlation(series) for series in influence.each()]
+    values = influence.values[:, 1:] - np.array(phis)[:, None] * influence.values[:, :-1]
+    shorter = Windows(values, influence.begin, influence.end - 1)
+    residuals = shorter.of(values - shorter.means()[:, None])
+    sizes = residuals.counts.tolist()
+    lengths = [min(math.ceil(b), size // 3) for b, size in zip(block_lengths(residuals), sizes, strict=True)]
+    for phi, residual, length in zip(phis, residuals.each(), lengths, strict=True):
+        count, blocks = len(residual) + 1, len(residual) / length
+        sums = _circular_block_sums(residual, length)
+        density = arrays.mean(sums * sums) / length * blocks / (blocks - 1)
+        gain = max(phi, 0.0)
+        df = max(count / (length + 2 * (1 + gain) / (1 - gain)), 1.0)
+        yield count * density / (1 - phi) ** 2, df, phi
 
 
 def _correlation(series: Floats) -> float:
