@@ -1,4 +1,8 @@
-"""A mount whose rate is known: the fetch part of a step, the ceiling it predicts, and the probe agree within 5 %."""
+"""A mount whose rate is known: the fetch part of a step, the ceiling it predicts, and the probe agree within 5 %.
+
+On a busy machine the reader and the mount wait for a CPU now and then: the kernel counts for how long, and by so much
+the reading may take longer.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sites.processes import pids
+from truth.cpu_pipeline import throttled_s
 
 from harness.analysis import measure
 from harness.analysis.evidence import read_rank
@@ -43,6 +49,23 @@ def mount(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
         pytest.skip(f"bindfs cannot mount here: {made.stderr.strip()}")
     yield source, mounted
     subprocess.run(["fusermount", "-u", "-z", str(mounted)], check=False)
+
+
+def delayed_s(mounted: Path) -> float:
+    """Seconds for which this process and the mount's could have run so far and did not."""
+    server = str(mounted).encode()
+    waiting = [os.getpid(), *(pid for pid in pids() if server in text_of(f"/proc/{pid}/cmdline").split(b"\0"))]
+    # nanoseconds in a queue for a CPU: the second number of /proc/PID/schedstat (Documentation/scheduler/sched-stats)
+    queued_s = sum(int((text_of(f"/proc/{pid}/schedstat").split() or [0, 0])[1]) for pid in waiting) / 1e9
+    stolen_s = int(text_of("/proc/stat").split()[8]) / os.sysconf("SC_CLK_TCK")
+    return queued_s + stolen_s + throttled_s()
+
+
+def text_of(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
 
 
 class Files:
@@ -103,15 +126,19 @@ def wait_s(measured: Measurement) -> float:
 
 def test_fetch_and_ceiling(tmp_path: Path, mount: tuple[Path, Path]) -> None:
     source, mounted = mount
-    ceiling = RATE_BYTES_PER_S / FILE_BYTES
+    began_s = delayed_s(mounted)
     slow = run(mounted, tmp_path / "slow.jsonl")
     fast = run(source, tmp_path / "fast.jsonl")
-    fetch_s = wait_s(slow) - wait_s(fast)
-    assert BATCH / fetch_s == pytest.approx(ceiling, rel=TOLERANCE)
-    assert slow.numbers["images_per_s"] == pytest.approx(ceiling, rel=TOLERANCE)
+    delay_s = (delayed_s(mounted) - began_s) / (STEPS - 2)
+    batch_s = BATCH * FILE_BYTES / RATE_BYTES_PER_S
+    for found_s in (wait_s(slow) - wait_s(fast), BATCH / slow.numbers["images_per_s"]):
+        assert batch_s * (1 - TOLERANCE) - delay_s <= found_s <= batch_s * (1 + TOLERANCE) + delay_s
 
 
 def test_the_probe_finds_the_rate(mount: tuple[Path, Path]) -> None:
     _, mounted = mount
-    found = probe_existing(mounted, Limits(part_s=7.0, small_files=FILES))
-    assert found["small_files"]["bytes_per_s"] == pytest.approx(RATE_BYTES_PER_S, rel=TOLERANCE)
+    began_s = delayed_s(mounted)
+    found = probe_existing(mounted, Limits(part_s=7.0, small_files=FILES))["small_files"]
+    delay_s = delayed_s(mounted) - began_s
+    whole_s = found["bytes"] / RATE_BYTES_PER_S
+    assert whole_s * (1 - TOLERANCE) - delay_s <= found["seconds"] <= whole_s * (1 + TOLERANCE) + delay_s
