@@ -1,6 +1,6 @@
 """Properties are tried with the same examples everywhere, and however long one takes: chance and load decide nothing.
 
-``pytest --hypothesis-profile default`` looks for new ones.
+``pytest tests/unit --hypothesis-profile default`` looks for new ones.
 """
 
 from __future__ import annotations
