@@ -148,4 +148,7 @@ def span_of(rank: RankEvidence, counter: str) -> float | None:
 
 def compact_json(value: Any) -> str:
     """``value`` as one line of JSON with sorted keys, for a table's cell."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    return _ENCODER.encode(value)
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)

@@ -74,10 +74,14 @@ def _counters(inside: Mapping[str, Sequence[Sample]]) -> dict[str, float]:
     cells: dict[str, float] = {}
     for counter, cell in _COUNTERS.items():
         for samples in inside.values():
-            known = [s for s in samples if type(s.get(counter)) in _NUMBERS]
-            if len(known) > 1 and (span_s := known[-1]["t_s"] - known[0]["t_s"]) > 0:
-                cells[cell] = cells.get(cell, 0.0) + (known[-1][counter] - known[0][counter]) / span_s
+            first, last = _first_known(samples, counter), _first_known(reversed(samples), counter)
+            if first is not None and last is not None and (span_s := last["t_s"] - first["t_s"]) > 0:
+                cells[cell] = cells.get(cell, 0.0) + (last[counter] - first[counter]) / span_s
     return cells
+
+
+def _first_known(samples: Iterable[Sample], counter: str) -> Sample | None:
+    return next((sample for sample in samples if type(sample.get(counter)) in _NUMBERS), None)
 
 
 def _cpu(run: RunEvidence, inside: Mapping[str, Iterable[Sample]]) -> dict[str, float]:
