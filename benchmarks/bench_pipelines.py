@@ -47,6 +47,16 @@ class Reading(NamedTuple):
 Readings = dict[str, dict[int, Reading]]
 
 
+def make_photographs(data: Path, workers: int) -> None:
+    """Make the image tree that all read, if it is not there yet."""
+    from harness.datasets.make import make
+    from harness.datasets.manifest import Request
+
+    counts, classes = {"train": IMAGES, "test": 16}, {"classes": 16}
+    photographs = Request(format="imagenet", origin="synthetic", counts=counts, options=classes)
+    make(data / "imagenet", photographs, workers=workers)
+
+
 def make_data(data: Path) -> None:
     """Make the sets that are not there yet, which takes about half a minute."""
     from harness.datasets.convert.run import Settings, convert
@@ -54,9 +64,7 @@ def make_data(data: Path) -> None:
     from harness.datasets.manifest import Request
 
     workers = len(os.sched_getaffinity(0))
-    counts, classes = {"train": IMAGES, "test": 16}, {"classes": 16}
-    photographs = Request(format="imagenet", origin="synthetic", counts=counts, options=classes)
-    make(data / "imagenet", photographs, workers=workers)
+    make_photographs(data, workers)
     for encoding in ("lmdb", "tfrecord", "webdataset", "npy"):
         settings = Settings(encoding, side=SIDE if encoding == "npy" else None, shard_samples=32, seed=SEED)
         convert(data / "imagenet", data / f"imagenet.{encoding}", settings, workers)

@@ -81,7 +81,9 @@ def _share(contents: list[bytes], part: int, parts: int) -> list[bytes]:
     return shares[part]
 
 
-def usual_torch(tree: Path, cores: int) -> Iterator[Any]:
+def usual_torch(
+    tree: Path, cores: int, batch: int = BATCH, side: int = SIDE, pin_memory: bool = False
+) -> Iterator[Any]:
     """A ``DataLoader`` with a worker for each core, Pillow and torchvision's transforms; epochs laid end to end."""
     import torch.utils.data
 
@@ -89,7 +91,7 @@ def usual_torch(tree: Path, cores: int) -> Iterator[Any]:
 
     transforms = torchvision.transforms
     transform = transforms.Compose(
-        [transforms.Resize((SIDE, SIDE)), transforms.ToTensor(), transforms.Normalize(MEAN, STD)]
+        [transforms.Resize((side, side)), transforms.ToTensor(), transforms.Normalize(MEAN, STD)]
     )
     files, labels = image_files(tree)
 
@@ -104,7 +106,8 @@ def usual_torch(tree: Path, cores: int) -> Iterator[Any]:
     dataset = Photographs()
     # an epoch that never ends: with real data sets the seams between epochs are rare
     sampler = torch.utils.data.RandomSampler(dataset, num_samples=1 << 30)
-    return iter(torch.utils.data.DataLoader(dataset, BATCH, sampler=sampler, num_workers=cores))
+    loader = torch.utils.data.DataLoader(dataset, batch, sampler=sampler, num_workers=cores, pin_memory=pin_memory)
+    return iter(loader)
 
 
 def usual_tensorflow(tree: Path, cores: int) -> Iterator[Any]:

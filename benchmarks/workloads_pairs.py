@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import os
-import sys
+import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,14 +26,39 @@ from harness.runtime.stepclock import StepClock
 
 #: batches that the steps go through in turn
 BATCHES = 8
-#: runs steps and returns their seconds
-Block = Callable[[int], float]
+#: steps before the first block: graphs are traced, memory is taken
+WARMING = 3
+EVENTS = "events.r0.jsonl"
+
+
+class Spent(NamedTuple):
+    """Seconds by the clock, and CPU seconds of all threads of this process."""
+
+    elapsed_s: float
+    cpu_s: float
+
+    def since(self, begin: Spent) -> Spent:
+        return Spent(self.elapsed_s - begin.elapsed_s, self.cpu_s - begin.cpu_s)
+
+    def ms_per(self, steps: int) -> Spent:
+        return Spent(1e3 * self.elapsed_s / steps, 1e3 * self.cpu_s / steps)
+
+
+#: runs ``lead`` steps that are not counted, then ``steps`` that are, and says what these took. The first step of a turn
+#: finds caches and buffers as another side has left them.
+Side = Callable[[int, int], Spent]
+#: what each side's steps took in each round, in milliseconds
+Readings = dict[str, list[Spent]]
 
 
 class Solo:
     """The exchange of a rank that has no other."""
 
     name = "none"
+
+
+def now() -> Spent:
+    return Spent(time.perf_counter(), time.process_time())
 
 
 def context(workload: str, framework: str, **axes: Any) -> RunContext:
@@ -66,11 +92,11 @@ def images_and_labels(workload: str) -> tuple[np.ndarray, np.ndarray]:
     """:data:`BATCHES` batches of a workload's samples as its recipe prepares them: float32 and int64."""
     spec = catalog.WORKLOADS[workload]
     dataset = catalog.DATASETS[spec.dataset or ""]
-    random = np.random.default_rng(3)
+    generator = np.random.default_rng(3)
     count = BATCHES * spec.batch_size
-    pixels = random.integers(0, 256, (count, *dataset.sample_shape), np.uint8)
+    pixels = generator.integers(0, 256, (count, *dataset.sample_shape), np.uint8)
     recipe = catalog.load(spec.recipe or "")()
-    return recipe.prepare(pixels), random.integers(0, dataset.classes, count)
+    return recipe.prepare(pixels), generator.integers(0, dataset.classes, count)
 
 
 class Held:
@@ -92,46 +118,59 @@ class Held:
         """Nothing is open."""
 
 
-def under_the_step_clock(session: Any, pipeline: Any, directory: Path) -> Block:
-    """Steps of the session as a run takes them: each one timed, its events written."""
+def under_the_step_clock(session: Any, pipeline: Any, directory: Path) -> Side:
+    """Steps of the session as a run takes them: each one timed, its events written to a new directory below this."""
     clock = SystemClock()
-    loop = StepClock(session, pipeline, clock, EventWriter(directory / f"events.{id(session)}.jsonl", clock))
-
-    def run(steps: int) -> float:
-        begin_s = time.perf_counter()
-        loop.run(steps, batch_interval=1)
-        return time.perf_counter() - begin_s
-
-    return run
+    events = Path(tempfile.mkdtemp(dir=directory), EVENTS)
+    loop = StepClock(session, pipeline, clock, EventWriter(events, clock))
+    return timed(lambda steps: loop.run(steps, batch_interval=1))
 
 
-def by_the_clock(loop: Callable[[int], Any]) -> Block:
-    """Seconds of a loop of steps."""
+def timed(loop: Callable[[int], Any]) -> Side:
+    """A loop of steps as a side; it returns when all of them are done."""
 
-    def run(steps: int) -> float:
-        begin_s = time.perf_counter()
+    def run(lead: int, steps: int) -> Spent:
+        loop(lead)
+        begin = now()
         loop(steps)
-        return time.perf_counter() - begin_s
+        return now().since(begin)
 
     return run
 
 
-def in_turn(sides: dict[str, Block], blocks: int, steps: int) -> dict[str, list[float]]:
-    """Milliseconds per step of each side in each block; who comes first changes from block to block."""
-    for run in sides.values():
-        run(3)  # graphs are traced, memory is taken
-    found: dict[str, list[float]] = {name: [] for name in sides}
-    for number in range(blocks):
-        names = list(sides)
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
-            found[name].append(1e3 * sides[name](steps) / steps)
+def in_turn(build: Callable[[], dict[str, Side]], sittings: int, rounds: int, steps: int, lead: int = 1) -> Readings:
+    """In each round a block of every side, in random order.
+
+    All sides are built anew for each sitting, so that luck in where its memory came to lie does not stay with a side.
+    """
+    found: Readings = {}
+    for _ in range(sittings):
+        sides = build()
+        found = found or {name: [] for name in sides}
+        for run in sides.values():
+            run(lead, WARMING)
+        for _ in range(rounds):
+            for name in random.sample(list(sides), len(sides)):
+                found[name].append(sides[name](lead, steps).ms_per(steps))
+        sides.clear()
     return found
 
 
-def answer(measure: Callable[[bool, Path], Iterator[tuple[str, dict[str, list[float]]]]]) -> None:
+def sizes(options: argparse.Namespace) -> dict[str, int]:
+    """How much is measured: some three minutes of all parts, some seconds with ``--quick``."""
+    if options.quick:
+        return {"sittings": 1, "rounds": 2, "steps": 2}
+    return {"sittings": 2, "rounds": options.rounds or 8, "steps": 5}
+
+
+def answer(measure: Callable[[argparse.Namespace, Path], Iterator[tuple[str, Any]]]) -> None:
     """What the process of one framework does: measures, and writes its results as lines of JSON where it is told to."""
-    where, quick = Path(sys.argv[1]), "--quick" in sys.argv
-    with tempfile.TemporaryDirectory() as directory, where.open("w") as stream:
-        for name, found in measure(quick, Path(directory)):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("where", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rehearse", action="store_true")
+    parser.add_argument("--rounds", type=int)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory, options.where.open("w") as stream:
+        for name, found in measure(options, Path(directory)):
             print(json.dumps([name, found]), file=stream, flush=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+import argparse
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,18 @@ import keras
 import numpy as np
 import tensorflow as tf
 from workloads_pairs import (
-    Block,
     Held,
+    Readings,
+    Side,
+    Spent,
     answer,
-    by_the_clock,
     context,
     images_and_labels,
     in_turn,
+    now,
     session_of,
+    sizes,
+    timed,
     under_the_step_clock,
 )
 
@@ -29,14 +33,18 @@ Batches = list[tuple[Any, Any]]
 
 
 class Between(keras.callbacks.Callback):  # type: ignore[misc]
-    """Seconds of the steps alone, without what ``fit`` does before and after them."""
+    """What the steps took behind the first ``lead``, without what ``fit`` does before and after them."""
+
+    def __init__(self, lead: int):
+        super().__init__()
+        self._lead = lead
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        if batch == 1:
-            self.begin_s = time.perf_counter()
+        if batch == self._lead:
+            self.begin = now()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.steps, self.end_s = batch, time.perf_counter()
+        self.end = now()
 
 
 def compiled_resnet20() -> keras.Model:
@@ -45,22 +53,23 @@ def compiled_resnet20() -> keras.Model:
     return model
 
 
-def fitted(images: np.ndarray, labels: np.ndarray, size: int) -> Block:
+def fitted(batches: Batches) -> Side:
     """``model.fit`` on arrays in memory."""
-    model = compiled_resnet20()
+    model, size = compiled_resnet20(), len(batches[0][0])
+    images, labels = map(np.concatenate, zip(*batches, strict=True))
 
-    def run(steps: int) -> float:
-        wanted = (steps + 1) * size
+    def run(lead: int, steps: int) -> Spent:
+        wanted = (lead + steps) * size
         times = -(-wanted // len(images))
-        between = Between()
+        between = Between(lead)
         x, y = np.concatenate([images] * times)[:wanted], np.concatenate([labels] * times)[:wanted]
         model.fit(x, y, batch_size=size, epochs=1, shuffle=False, verbose=0, callbacks=[between])
-        return (between.end_s - between.begin_s) * steps / between.steps
+        return between.end.since(between.begin)
 
     return run
 
 
-def on_batches(batches: Batches) -> Callable[[int], None]:
+def on_batches(batches: Batches) -> Side:
     """``train_on_batch``."""
     model = compiled_resnet20()
 
@@ -68,10 +77,10 @@ def on_batches(batches: Batches) -> Callable[[int], None]:
         for step in range(steps):
             model.train_on_batch(*batches[step % len(batches)])
 
-    return loop
+    return timed(loop)
 
 
-def custom_dcgan(batches: Batches) -> Callable[[int], None]:
+def custom_dcgan(batches: Batches) -> Side:
     """The custom loop of the tutorials, with the workload's three updates, as one graph."""
     make, judge = generator(), discriminator()
     make_adam, judge_adam = (keras.optimizers.Adam(LEARNING_RATE, beta_1=BETA_1) for _ in range(2))
@@ -98,10 +107,10 @@ def custom_dcgan(batches: Batches) -> Callable[[int], None]:
         for step in range(steps):
             float(train_step(batches[step % len(batches)][0]))
 
-    return loop
+    return as_usual(timed(loop))
 
 
-def combined_dcgan(batches: Batches) -> Callable[[int], None]:
+def combined_dcgan(batches: Batches) -> Side:
     """``train_on_batch`` of the discriminator, twice, and of the generator through it: the usual script."""
     make, judge = generator(), discriminator()
     entropy = keras.losses.BinaryCrossentropy(from_logits=True)
@@ -121,38 +130,44 @@ def combined_dcgan(batches: Batches) -> Callable[[int], None]:
             judge.train_on_batch(fake, zeros)
             combined.train_on_batch(noise, ones)
 
-    return loop
+    return as_usual(timed(loop))
 
 
-def measure(quick: bool, directory: Path) -> Iterator[tuple[str, dict[str, list[float]]]]:
-    blocks, steps = (2, 3) if quick else (8, 15)
-    for model, workload in (("ResNet20", "resnet20_cifar10"), ("DCGAN", "dcgan_mnist"))[: 1 if quick else None]:
-        made = context(workload, "tensorflow")
-        size = made.axes.batch_size
-        images, labels = images_and_labels(workload)
-        batches = [(images[i : i + size], labels[i : i + size]) for i in range(0, len(images), size)]
-        sides = {"ours": under_the_step_clock(session_of(made), Held(batches, size), directory)}
-        if model == "DCGAN":
-            sides["custom loop, tf.function"] = as_usual(by_the_clock(custom_dcgan(batches)))
-            sides["train_on_batch, three models"] = as_usual(by_the_clock(combined_dcgan(batches)))
-        else:
-            sides["model.fit"] = fitted(images, labels, size)
-        if model == "ResNet20" and not quick:
-            sides["model.train_on_batch"] = by_the_clock(on_batches(batches))
-        yield f"{model}, Keras", in_turn(sides, blocks, steps)
-
-
-def as_usual(run: Block) -> Block:
+def as_usual(run: Side) -> Side:
     """Steps with the graph optimizer as it comes; our DCGAN turns a part of it off for the process."""
 
-    def wrapped(steps: int) -> float:
+    def wrapped(lead: int, steps: int) -> Spent:
         tf.config.optimizer.set_experimental_options({"remapping": True})
         try:
-            return run(steps)
+            return run(lead, steps)
         finally:
             tf.config.optimizer.set_experimental_options({"remapping": False})
 
     return wrapped
+
+
+def compared(
+    workload: str, plain: Mapping[str, Callable[[Batches], Side]], sized: dict[str, int], directory: Path
+) -> Readings:
+    """Our session and the plain scripts, in turn."""
+    made = context(workload, "tensorflow")
+    size = made.axes.batch_size
+    images, labels = images_and_labels(workload)
+    batches = [(images[i : i + size], labels[i : i + size]) for i in range(0, len(images), size)]
+
+    def build() -> dict[str, Side]:
+        clocked = under_the_step_clock(session_of(made), Held(batches, size), directory)
+        return {"ours": clocked} | {name: make(batches) for name, make in plain.items()}
+
+    return in_turn(build, **sized)
+
+
+def measure(options: argparse.Namespace, directory: Path) -> Iterator[tuple[str, Readings]]:
+    plain = {"model.fit": fitted} | ({} if options.quick else {"model.train_on_batch": on_batches})
+    yield "ResNet20, Keras", compared("resnet20_cifar10", plain, sizes(options), directory)
+    if not options.quick:
+        plain = {"custom loop, tf.function": custom_dcgan, "train_on_batch, three models": combined_dcgan}
+        yield "DCGAN, Keras", compared("dcgan_mnist", plain, sizes(options), directory)
 
 
 if __name__ == "__main__":

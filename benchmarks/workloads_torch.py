@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import argparse
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,53 +12,59 @@ import torch
 from torch import nn
 from workloads_pairs import (
     Held,
+    Readings,
+    Side,
     answer,
-    by_the_clock,
     context,
     images_and_labels,
     in_turn,
     session_of,
+    sizes,
+    timed,
     under_the_step_clock,
 )
 
 from harness.workloads.dcgan_mnist.model_torch import BETAS, LATENT, Discriminator, Generator
 from harness.workloads.resnet20_cifar10.model_torch import L2, ResNet20
 
+Batches = list[tuple[Any, Any]]
+Loop = Callable[[int], None]
 
-def batches_of(workload: str, size: int) -> list[tuple[Any, Any]]:
+
+def batches_of(workload: str, size: int) -> Batches:
     """Tensors ``(b, c, h, w)`` and labels."""
     images, labels = images_and_labels(workload)
     pictures = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous()
     return list(zip(pictures.split(size), torch.from_numpy(labels).split(size), strict=True))
 
 
-def plain_resnet20(batches: list[tuple[Any, Any]]) -> Callable[[int], float]:
+def plain_resnet20(batches: Batches, layout: torch.memory_format = torch.contiguous_format, **adam: Any) -> Loop:
     """The loop of the tutorials."""
-    model = ResNet20()
+    model = ResNet20().to(memory_format=layout)
     kernels = [m.weight for m in model.modules() if isinstance(m, nn.Conv2d)]
     rest = [p for p in model.parameters() if all(p is not k for k in kernels)]
-    optimizer = torch.optim.Adam([{"params": kernels, "weight_decay": 2 * L2}, {"params": rest}], lr=1e-3)
+    optimizer = torch.optim.Adam([{"params": kernels, "weight_decay": 2 * L2}, {"params": rest}], lr=1e-3, **adam)
     criterion = nn.CrossEntropyLoss()
 
-    def loop(steps: int) -> float:
+    def loop(steps: int) -> None:
         running = 0.0
         for step in range(steps):
             images, labels = batches[step % len(batches)]
             optimizer.zero_grad()
-            loss = criterion(model(images), labels)
+            loss = criterion(model(images.to(memory_format=layout)), labels)
             loss.backward()
             optimizer.step()
             running += loss.item()
-        return running / steps
 
     return loop
 
 
-def plain_dcgan(batches: list[tuple[Any, Any]]) -> Callable[[int], float]:
+def plain_dcgan(batches: Batches, **adam: Any) -> Loop:
     """The loop of the tutorials, with the workload's three updates."""
     generator, discriminator = Generator(), Discriminator()
-    generator_adam = torch.optim.Adam(generator.parameters(), lr=2e-4, betas=BETAS)
-    discriminator_adam = torch.optim.Adam(discriminator.parameters(), lr=2e-4, betas=BETAS)
+    generator_adam, discriminator_adam = (
+        torch.optim.Adam(model.parameters(), lr=2e-4, betas=BETAS, **adam) for model in (generator, discriminator)
+    )
     criterion = nn.BCEWithLogitsLoss()
 
     def judge(images: Any, target: Any) -> Any:
@@ -66,7 +74,7 @@ def plain_dcgan(batches: list[tuple[Any, Any]]) -> Callable[[int], float]:
         discriminator_adam.step()
         return loss
 
-    def loop(steps: int) -> float:
+    def loop(steps: int) -> None:
         running = 0.0
         for step in range(steps):
             images, _ = batches[step % len(batches)]
@@ -82,24 +90,40 @@ def plain_dcgan(batches: list[tuple[Any, Any]]) -> Callable[[int], float]:
             loss = criterion(discriminator(generator(noise)), ones)
             loss.backward()
             generator_adam.step()
-        return running / steps
 
     return loop
 
 
-def measure(quick: bool, directory: Path) -> Iterator[tuple[str, dict[str, list[float]]]]:
-    blocks, steps = (2, 3) if quick else (8, 15)
-    known = {"ResNet20": ("resnet20_cifar10", plain_resnet20), "DCGAN": ("dcgan_mnist", plain_dcgan)}
-    for model in list(known)[: 1 if quick else None]:
-        workload, plain = known[model]
-        made = context(workload, "torch")
-        size = made.axes.batch_size
-        batches = batches_of(made.axes.workload, size)
-        ours = under_the_step_clock(session_of(made), Held(batches, size), directory)
-        yield (
-            f"{model}, torch",
-            in_turn({"ours": ours, "plain torch loop": by_the_clock(plain(batches))}, blocks, steps),
-        )
+def compared(
+    workload: str,
+    plain: Mapping[str, Callable[[Batches], Loop]],
+    sized: dict[str, int],
+    directory: Path,
+    **axes: Any,
+) -> Readings:
+    """Our session and the plain loops, in turn."""
+    made = context(workload, "torch", **axes)
+    size = made.axes.batch_size
+    batches = batches_of(workload, size)
+
+    def build() -> dict[str, Side]:
+        clocked = under_the_step_clock(session_of(made), Held(batches, size), directory)
+        return {"ours": clocked} | {name: timed(loop(batches)) for name, loop in plain.items()}
+
+    return in_turn(build, **sized)
+
+
+def measure(options: argparse.Namespace, directory: Path) -> Iterator[tuple[str, Readings]]:
+    usual, fused = "plain torch loop", "plain torch loop, fused Adam"
+    plain: dict[str, Callable[[Batches], Loop]] = {usual: plain_resnet20, fused: partial(plain_resnet20, fused=True)}
+    yield "ResNet20, torch", compared("resnet20_cifar10", plain, sizes(options), directory)
+    if options.quick:
+        return
+    plain = {f"{fused}, channels_last": partial(plain_resnet20, layout=torch.channels_last, fused=True)}
+    last = compared("resnet20_cifar10", plain, sizes(options), directory, channels_last=True)
+    yield "ResNet20, torch, channels_last", last
+    plain = {usual: plain_dcgan, fused: partial(plain_dcgan, fused=True)}
+    yield "DCGAN, torch", compared("dcgan_mnist", plain, sizes(options), directory)
 
 
 if __name__ == "__main__":
