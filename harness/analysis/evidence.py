@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from harness.analysis.lines import PathText, line_blocks, records, records_of, whole_file
+from harness.analysis.lines import PathText, line_blocks, record_of, records, whole_file
 from harness.analysis.step_columns import StepColumns, Steps
 from harness.layout import AttemptLayout
 from harness.model.evidence import Evidence
@@ -119,8 +119,9 @@ def read_rank(path: PathText, rank: int, problems: list[str]) -> RankEvidence:
     columns, number, name = StepColumns(), 0, os.path.basename(path)  # noqa: PTH119
     try:
         for lines in line_blocks(path):
-            for line, record in zip(lines, records_of(lines), strict=True):
+            for line in lines:
                 number += 1
+                record = record_of(line)
                 if record is None:
                     if line.strip():
                         torn.append(number)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from harness.analysis import arrays, measure, stats
 from harness.analysis.measure import Wanted, measure_all
 from harness.analysis.step_columns import Steps
-from harness.analysis.windows import Windows
+from harness.analysis.windows import Windows, alike
 
 
 @st.composite
@@ -105,3 +105,10 @@ def test_rates_of_windows() -> None:
     begin, end = np.array([1, 0, 2]), np.array([3, 4, 2])
     found = stats.rates(Windows(images, begin, end), Windows(durations, begin, end))
     np.testing.assert_array_equal(found, [16 / 5, math.nan, math.nan])
+
+
+def test_groups_of_like_lengths_leave_at_most_half_a_table_empty() -> None:
+    counts = [200, 0, 1, 130, 129, 255, 256, 100_000, 3, 2]
+    groups = alike(counts)
+    assert sorted(place for group in groups for place in group) == [0, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert all(max(counts[p] for p in group) < 2 * min(counts[p] for p in group) for group in groups)
