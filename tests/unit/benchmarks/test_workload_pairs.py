@@ -1,0 +1,79 @@
+"""The benchmark of workloads: who has which turns, and what its rows say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def pairs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import workloads_pairs
+
+    return workloads_pairs
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import bench_workloads
+
+    return bench_workloads
+
+
+def test_each_side_has_a_block_in_every_round_of_every_sitting(pairs: ModuleType) -> None:
+    calls: list[tuple[int, str, int, int]] = []
+    built: list[int] = []
+
+    def build() -> dict[str, object]:
+        sitting = len(built)
+        built.append(sitting)
+
+        def side(name: str, seconds: float) -> object:
+            def run(lead: int, steps: int) -> object:
+                calls.append((sitting, name, lead, steps))
+                return pairs.Spent(seconds * steps, 2 * seconds * steps)
+
+            return run
+
+        return {"ours": side("ours", 0.003), "theirs": side("theirs", 0.004)}
+
+    found = pairs.in_turn(build, sittings=2, rounds=3, steps=5, lead=4)
+
+    assert built == [0, 1]
+    for sitting in built:
+        for name in ("ours", "theirs"):
+            blocks = [(lead, steps) for at, who, lead, steps in calls if (at, who) == (sitting, name)]
+            assert blocks == [(4, pairs.WARMING), *[(4, 5)] * 3]
+    assert list(found) == ["ours", "theirs"]
+    assert [len(readings) for readings in found.values()] == [6, 6]
+    assert found["ours"][0] == pytest.approx((3.0, 6.0))
+    assert found["theirs"][-1] == pytest.approx((4.0, 8.0))
+
+
+def test_what_leads_is_not_counted(pairs: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+    monkeypatch.setattr(pairs, "now", lambda: pairs.Spent(sum(done), 10 * sum(done)))
+    assert pairs.timed(done.append)(2, 7) == (7, 70)
+
+
+def test_a_row_has_the_ratio_by_the_clock_and_in_cpu_time(bench: ModuleType) -> None:
+    row = bench.row_of("it", [[2.0, 1.0], [4.0, 1.0]], "plain", [[2.0, 2.0], [4.0, 2.0]])
+    assert (row.ours, row.theirs, row.unit) == (3.0, 3.0, "ms/step")
+    assert row.ratio.value == pytest.approx(1.0)
+    assert row.met
+    assert row.note == "2 rounds; CPU time: 0.5 [0.5, 0.5]"
+
+
+def test_a_wide_interval_does_not_excuse_a_slow_step(bench: ModuleType) -> None:
+    slow = bench.row_of("it", [[1.3, 1.0], [0.9, 1.0]], "plain", [[1.0, 1.0], [1.0, 1.0]])
+    assert slow.ratio.low < 1 < slow.ratio.value
+    assert slow.met is False
+    near = bench.row_of("it", [[1.05, 1.0], [0.99, 1.0]], "plain", [[1.0, 1.0], [1.0, 1.0]])
+    assert near.ratio.low < 1 < near.ratio.value
+    assert near.met
