@@ -126,6 +126,8 @@ def complete(run: Run, error: BaseException | None) -> None:
     try:
         if error is not None:
             run.writer.error(error)
+        if isinstance(error, Terminated):
+            run.writer.end(ok=False)  # at once: the launcher's KILL does not wait for our parts
     finally:
         problems = run.close()
     for problem in problems:

@@ -1,8 +1,9 @@
 """TERM and INT inside a rank: what was measured is written, then the rank leaves.
 
 The handler raises :class:`Terminated` in the main thread. A main thread that sits in a C call (a collective that a
-dead peer will never join) does not get there, and mpirun sends KILL about a second after TERM; so a second thread,
-woken by the C-level handler itself, writes the evidence and ends the process when the main thread has not.
+dead peer will never join) does not get there, and mpirun sends KILL soon after TERM (Open MPI 5.0.11: a quarter of a
+second); so a second thread, woken by the C-level handler itself, writes the evidence and ends the process when the
+main thread has not.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 from harness.runtime import early
 from harness.runtime.events import EventWriter, EvidenceError
 
-GRACE_SECONDS = 0.5
+GRACE_SECONDS = 0.1
 
 
 class Terminated(BaseException):

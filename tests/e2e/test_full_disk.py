@@ -140,7 +140,7 @@ def test_a_campaign_that_finds_no_room_begins_when_there_is(disk: Disk, state: P
 
 @pytest.mark.mpi
 def test_a_disk_that_fills_up_under_a_run_costs_that_run_alone(disk: Disk, state: Path, tmp_path: Path) -> None:
-    sweep = Sweep(disk, state, tmp_path, "real", 300)
+    sweep = Sweep(disk, state, tmp_path, "real", 500)
     first = start(state, *sweep.words)
     wait_for(lambda: sweep.states()["SUCCEEDED"] == 1 and sweep.states()["RUNNING"] == 1)
     disk.fill()

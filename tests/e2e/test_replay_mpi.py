@@ -19,7 +19,7 @@ from harness.files import read_json_lines
 
 pytestmark = pytest.mark.mpi
 PATIENCE_S = 120.0
-#: mpirun sends KILL within a second of TERM, whatever the ranks are about: a busy machine may need some tries
+#: mpirun sends KILL a quarter of a second after TERM, whatever the ranks are about: a busy machine may need some tries
 TRIES = 5
 
 
