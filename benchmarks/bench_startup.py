@@ -48,7 +48,7 @@ def ours(root: Path) -> Commands:
         "table --help": ["table", "--help"],
         "submit --help": ["submit", "--help"],
         "plan": ["plan", "sweep.yml", "--cluster", "cluster.yml"],
-        "status": ["status", "campaign", "--no-ask"],
+        "status": ["status", "campaign"],
     }
     return {f"harness {name}": [HARNESS, *words] for name, words in verbs.items()}
 
