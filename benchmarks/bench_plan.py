@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable
@@ -193,6 +194,12 @@ class Work:
         self.output = self.root / f"out{self._runs}"
         os.sync()
 
+    def clear(self) -> None:
+        """Remove what was written: a million files, which Python would take minutes for."""
+        subprocess.run(
+            ["rm", "-rf", *(str(self.root / f"out{number + 1}") for number in range(self._runs))], check=True
+        )
+
     @staticmethod
     def _expect(found: int, points: int) -> None:
         if found != points:
@@ -288,7 +295,10 @@ def main() -> None:
         options.points, options.peer_points, options.rounds = 500, 40, 1
     with tempfile.TemporaryDirectory(prefix="bench-plan-") as directory:
         work = Work(Path(directory))
-        finish([*compare(work, options), *grow(work, options)], options)
+        try:
+            finish([*compare(work, options), *grow(work, options)], options)
+        finally:
+            work.clear()
 
 
 if __name__ == "__main__":

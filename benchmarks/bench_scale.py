@@ -170,11 +170,12 @@ def main() -> None:
         options.points, options.steps = 1000, 2000
     with tempfile.TemporaryDirectory(prefix="bench-scale-") as directory:
         root = Path(directory)
-        rows = [
-            *campaign(Work(root), options.points),
-            *directories(root, options.points // 5, 1 if options.quick else 3),
-        ]
-        finish([*rows, *events(root, options.steps)], options)
+        work = Work(root)
+        try:
+            rows = [*campaign(work, options.points), *directories(root, options.points // 5, 1 if options.quick else 3)]
+            finish([*rows, *events(root, options.steps)], options)
+        finally:
+            work.clear()
 
 
 if __name__ == "__main__":
