@@ -118,7 +118,8 @@ def test_gpus_fill_up(fake_pbs: FakePbs) -> None:
 def test_bash_goes_on_after_a_walltime_kill(fake_pbs: FakePbs) -> None:
     """TERM reaches bash's child; bash with a trap runs its next command: an end marker proves nothing."""
     ready = fake_pbs.base / "ready"
-    script = f"#!/bin/bash\n#PBS -j oe -N wt\ntrap 'echo told' TERM\ntouch {ready}\nsleep 300\necho went on\n"
+    child = f"sh -c 'touch {ready}; exec sleep 300'"
+    script = f"#!/bin/bash\n#PBS -j oe -N wt\ntrap 'echo told' TERM\n{child}\necho went on\n"
     job = fake_pbs.qsub(script)
     processes.wait_for(ready.exists)
     fake_pbs.expire()
