@@ -76,7 +76,7 @@ def _collect(layout: CampaignLayout, previous: Previous, progress: Progress) -> 
     keep = os.access(layout.root, os.W_OK)
     if keep:
         layout.collected.unlink(missing_ok=True)
-    rows: list[pa.Table] = [SCHEMA.empty_table()]
+    rows: list[pa.Table] = [rows_table([])]
     counts: list[int] = []
     described: list[bool] = []
     with StepsWriter(layout.steps_parquet) if keep else nullcontext() as steps:

@@ -180,7 +180,8 @@ class Previous:
 
 
 def _read_rows(layout: CampaignLayout) -> pa.Table:
-    table = pq.read_table(layout.runs_parquet)
+    with pq.ParquetFile(layout.runs_parquet) as file:  # pq.read_table would import pandas
+        table = file.read()
     if not table.schema.equals(rows_table.SCHEMA):
         raise ValueError("other columns")
     return table

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from evidence_support import FakeCampaign, FakeRun
 
 from harness.analysis import arrow
+from harness.model.axes import Axes
 
 
 def test_numbers_and_truths() -> None:
@@ -32,11 +35,18 @@ def test_texts(kind: pa.DataType) -> None:
         assert made.equals(pa.array(values, kind))
 
 
-def test_what_reads_evidence_needs_no_pandas() -> None:
+def test_collecting_needs_no_pandas(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path)
+    axes = Axes(workload="replay", framework="none", batch_size=32, steps_timed=40)
+    for repeat in range(2):
+        campaign.add(axes, FakeRun([[5.0] + [0.25] * 40]), repeat=repeat)
+    campaign.save()
     program = (
-        "import sys, harness.analysis.reading as r; from harness.analysis.rows_table import rows_table; "
-        "t = r.table_of([]); rows = rows_table([{'campaign': 'c', 'ranks': 2, 'latest': True, 'job_s': 1}]); "
-        "assert (len(t), len(rows)) == (0, 1); print('pandas' in sys.modules)"
+        "import sys; from pathlib import Path; from harness.layout import CampaignLayout as L; "
+        "from harness.analysis.collect import collect_rows; l = L(Path(sys.argv[1])); first = collect_rows(l); "
+        "(l.attempt(first['point_id'][1].as_py(), 1, 1).root / 'exit.json').unlink(); "
+        "print(first['state'].to_pylist(), collect_rows(l)['state'].to_pylist(), 'pandas' in sys.modules)"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"
+    command = [sys.executable, "-c", program, str(campaign.layout.root)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "['SUCCEEDED', 'SUCCEEDED'] ['SUCCEEDED', 'LOST'] False"
