@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import harness
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UserError
 from harness.jobs import shell
 from harness.jobs.attempts import Workshop
 from harness.jobs.campaign import load_campaign, open_campaign, read_cluster
@@ -21,6 +22,7 @@ from harness.jobs.modes import How, plan_batches, quota_of, throttle_of
 from harness.jobs.render import Scripts, package_root
 from harness.jobs.room import Room
 from harness.jobs.site import Site
+from harness.jobs.survey.facts import COMMANDS
 from harness.jobs.watch import LOCAL_PACE, SHARED_PACE, Watcher
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
@@ -57,10 +59,11 @@ def opened(
 
     Raises:
         LockError: another harness drives the campaign.
-        UserError: there is no such campaign, or it belongs to another cluster.
+        UserError: there is no such campaign, it belongs to another cluster, or that cluster cannot be asked from here.
     """
     if planned is None:
         load_campaign(layout)
+    _must_be_reachable(planned[1] if planned else read_cluster(layout.cluster))
     layout.root.mkdir(parents=True, exist_ok=True)
     with locked(layout.lock, patience_s=LOCK_PATIENCE_S) as lock, Ledger(layout.ledger, time.time) as ledger:
         campaign, cluster = _campaign(layout, planned)
@@ -72,6 +75,15 @@ def opened(
         driver.reconcile()
         yield driver
         layout.stop.unlink(missing_ok=True)
+
+
+def _must_be_reachable(cluster: Cluster) -> None:
+    """Else nothing would ever be heard of its jobs."""
+    if absent := [command for command in COMMANDS[cluster.scheduler] if shutil.which(command) is None]:
+        raise UserError(
+            f"not in PATH on {socket.gethostname()}: {', '.join(absent)}; {cluster.name} is asked from where its jobs "
+            "are submitted: log in there, load the site's module, or extend PATH (`harness status` needs none of this)"
+        )
 
 
 def _workshop(campaign: Campaign, cluster: Cluster, layout: CampaignLayout, project_root: Path) -> Workshop:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
 from simulation_support import CLUSTER
 
+from harness.cli.main import cli
+from harness.errors import UserError
 from harness.jobs import shell
 from harness.jobs.schedulers.interface import Answer
 from harness.jobs.site import Site
@@ -73,3 +78,18 @@ def test_a_detached_process_writes_its_log(tmp_path: Path) -> None:
     child = shell.start_detached([sys.executable, "-c", "import os; print(os.getsid(0))"], log)
     child.wait(timeout=120)
     assert int(log.read_text()) == child.pid != os.getsid(0)
+
+
+@pytest.mark.parametrize("verb", ["run", "submit"])
+def test_a_cluster_that_cannot_be_asked_from_here_is_refused_before_anything_is_written(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "qsub").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sweep = ["configs/sweeps/nus_cpu_cores.yml", "--cluster", "nus-volta", "--only", "cpu_cores == 10"]
+    done = CliRunner().invoke(cli, [verb, *sweep, "--results", str(tmp_path / "results")])
+    assert isinstance(done.exception, UserError)
+    assert str(done.exception).startswith(
+        f"not in PATH on {socket.gethostname()}: qstat, qdel; nus-volta is asked from"
+    )
+    assert not (tmp_path / "results").exists()
