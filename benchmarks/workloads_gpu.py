@@ -98,11 +98,11 @@ def synthetic(kind: Case, model: str, sized: dict[str, int], directory: Path) ->
     """Both sides with a batch on the device; what they hold there is free again when this returns."""
     made = case(model, *kind, pipeline="synthetic", feed="device")
 
-    def build() -> dict[str, Side]:
-        usual = timed(plain(made, held_on_device(made)))
-        return {"ours": ours(made, pipeline_of(made), directory), "plain torchvision loop": usual}
-
-    return in_turn(build, **sized)
+    sides = {
+        "ours": lambda: ours(made, pipeline_of(made), directory),
+        "plain torchvision loop": lambda: timed(plain(made, held_on_device(made))),
+    }
+    return in_turn(sides, **sized)
 
 
 def from_files(sized: dict[str, int], directory: Path) -> Readings:
@@ -112,12 +112,9 @@ def from_files(sized: dict[str, int], directory: Path) -> Readings:
     made = case("resnet50", "bf16", True, False, pipeline="torch_fast", workers=workers, prefetch=2)
     made = replace(made, data_path=DATA / "imagenet")
     with closing(pipeline_of(made)) as pipeline:
-
-        def build() -> dict[str, Side]:
-            usual = usual_torch(DATA / "imagenet", workers, BATCH, SIDE, pin_memory=not REHEARSAL)
-            return {"ours": ours(made, pipeline, directory), "usual DataLoader": timed(plain(made, usual))}
-
-        return in_turn(build, **sized, lead=HELD_BY_WORKER * workers)
+        usual = usual_torch(DATA / "imagenet", workers, BATCH, SIDE, pin_memory=not REHEARSAL)
+        sides = {"ours": lambda: ours(made, pipeline, directory), "usual DataLoader": lambda: timed(plain(made, usual))}
+        return in_turn(sides, **sized, lead=HELD_BY_WORKER * workers)
 
 
 def waiting(directory: Path, steps: int) -> float:

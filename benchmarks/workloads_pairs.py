@@ -9,7 +9,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -138,15 +138,17 @@ def timed(loop: Callable[[int], Any]) -> Side:
     return run
 
 
-def in_turn(build: Callable[[], dict[str, Side]], sittings: int, rounds: int, steps: int, lead: int = 1) -> Readings:
+def in_turn(
+    makers: Mapping[str, Callable[[], Side]], sittings: int, rounds: int, steps: int, lead: int = 1
+) -> Readings:
     """In each round a block of every side, in random order.
 
-    All sides are built anew for each sitting, so that luck in where its memory came to lie does not stay with a side.
+    All sides are built anew for each sitting, in random order too, so that luck in where its memory came to lie does
+    not stay with a side.
     """
-    found: Readings = {}
+    found: Readings = {name: [] for name in makers}
     for _ in range(sittings):
-        sides = build()
-        found = found or {name: [] for name in sides}
+        sides = {name: makers[name]() for name in random.sample(list(makers), len(makers))}
         for run in sides.values():
             run(lead, WARMING)
         for _ in range(rounds):

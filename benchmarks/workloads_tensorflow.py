@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,11 +156,10 @@ def compared(
     images, labels = images_and_labels(workload)
     batches = [(images[i : i + size], labels[i : i + size]) for i in range(0, len(images), size)]
 
-    def build() -> dict[str, Side]:
-        clocked = under_the_step_clock(session_of(made), Held(batches, size), directory)
-        return {"ours": clocked} | {name: make(batches) for name, make in plain.items()}
+    def ours() -> Side:
+        return under_the_step_clock(session_of(made), Held(batches, size), directory)
 
-    return in_turn(build, **sized)
+    return in_turn({"ours": ours} | {name: partial(make, batches) for name, make in plain.items()}, **sized)
 
 
 def measure(options: argparse.Namespace, directory: Path) -> Iterator[tuple[str, Readings]]:

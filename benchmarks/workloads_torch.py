@@ -106,11 +106,13 @@ def compared(
     size = made.axes.batch_size
     batches = batches_of(workload, size)
 
-    def build() -> dict[str, Side]:
-        clocked = under_the_step_clock(session_of(made), Held(batches, size), directory)
-        return {"ours": clocked} | {name: timed(loop(batches)) for name, loop in plain.items()}
+    def ours() -> Side:
+        return under_the_step_clock(session_of(made), Held(batches, size), directory)
 
-    return in_turn(build, **sized)
+    def usual(loop: Callable[[Batches], Loop]) -> Side:
+        return timed(loop(batches))
+
+    return in_turn({"ours": ours} | {name: partial(usual, loop) for name, loop in plain.items()}, **sized)
 
 
 def measure(options: argparse.Namespace, directory: Path) -> Iterator[tuple[str, Readings]]:

@@ -28,26 +28,24 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_each_side_has_a_block_in_every_round_of_every_sitting(pairs: ModuleType) -> None:
     calls: list[tuple[int, str, int, int]] = []
-    built: list[int] = []
+    built: list[str] = []
 
-    def build() -> dict[str, object]:
-        sitting = len(built)
-        built.append(sitting)
+    def side(name: str, seconds: float) -> object:
+        sitting = built.count(name)
+        built.append(name)
 
-        def side(name: str, seconds: float) -> object:
-            def run(lead: int, steps: int) -> object:
-                calls.append((sitting, name, lead, steps))
-                return pairs.Spent(seconds * steps, 2 * seconds * steps)
+        def run(lead: int, steps: int) -> object:
+            calls.append((sitting, name, lead, steps))
+            return pairs.Spent(seconds * steps, 2 * seconds * steps)
 
-            return run
+        return run
 
-        return {"ours": side("ours", 0.003), "theirs": side("theirs", 0.004)}
+    makers = {"ours": lambda: side("ours", 0.003), "theirs": lambda: side("theirs", 0.004)}
+    found = pairs.in_turn(makers, sittings=2, rounds=3, steps=5, lead=4)
 
-    found = pairs.in_turn(build, sittings=2, rounds=3, steps=5, lead=4)
-
-    assert built == [0, 1]
-    for sitting in built:
-        for name in ("ours", "theirs"):
+    assert sorted(built) == ["ours", "ours", "theirs", "theirs"]
+    for sitting in range(2):
+        for name in makers:
             blocks = [(lead, steps) for at, who, lead, steps in calls if (at, who) == (sitting, name)]
             assert blocks == [(4, pairs.WARMING), *[(4, 5)] * 3]
     assert list(found) == ["ours", "theirs"]
