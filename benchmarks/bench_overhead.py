@@ -7,7 +7,8 @@ they take in turn; blocks of steps that last about a second alternate in random 
 the machine falls on both. The clocked side has everything that a run has: the step clock, the events on disk, the
 question to the buffer, and the sampling process, which is stopped while the bare side runs. Since it catches up at
 once, it samples about twice as often per second of the clocked side as in a run, which makes the cost look larger
-than it is. The ratio is that of the times of paired blocks, with Student's t on their logarithms.
+than it is. The ratio is that of the times of paired blocks, with Student's t on their logarithms; pairs are added until
+its interval is narrow enough to tell 1 % from nothing, whatever its value.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ from harness.runtime.stepclock import StepClock
 
 AIM = 1.01
 WARM_STEPS = 10
+#: of the interval, to either side: pairs are added, up to MOST_PAIRS, until it is no wider
+HALF_WIDTH = 0.006
+PAIRS, MOST_PAIRS = 48, 240
 
 
 @dataclass(frozen=True)
@@ -144,8 +148,8 @@ class HeldSampler(Sampler):
         self._process.send_signal(signal.SIGSTOP if held else signal.SIGCONT)
 
 
-def measured(case: Case, pairs: int, directory: Path) -> dict[str, Any]:
-    """Seconds per step of each block, in pairs."""
+def measured(case: Case, pairs: tuple[int, int], directory: Path) -> dict[str, Any]:
+    """Seconds per step of each block, in so many pairs at least and at most."""
     from harness import catalog
 
     context = context_of(case)
@@ -166,7 +170,7 @@ def measured(case: Case, pairs: int, directory: Path) -> dict[str, Any]:
         "clocked": lambda: clocked.run(steps, 1),
     }
     found: dict[str, list[float]] = {key: [] for name in loops for key in (name, f"{name} CPU")}
-    for _ in range(pairs):
+    while needs_more(found["clocked"], found["bare"], *pairs):
         for name in random.sample(sorted(loops), 2):
             sampler.hold(name == "bare")
             begin, used = time.perf_counter(), time.process_time()
@@ -180,14 +184,22 @@ def measured(case: Case, pairs: int, directory: Path) -> dict[str, Any]:
     return {"steps": steps, **found}
 
 
-def row_of(name: str, pairs: int) -> Row:
+def needs_more(above: list[float], below: list[float], least: int, most: int) -> bool:
+    """Whether another pair is to be measured."""
+    if len(above) < least:
+        return True
+    ratio = paired_ratio(above, below)
+    return len(above) < most and ratio.high / ratio.low > (1 + HALF_WIDTH) ** 2
+
+
+def row_of(name: str, pairs: int | None) -> Row:
     """A case in a process of its own: TensorFlow and torch would share thread pools and memory."""
-    command = [sys.executable, __file__, "--case", name, "--pairs", str(pairs)]
+    command = [sys.executable, __file__, "--case", name, *(["--pairs", str(pairs)] if pairs else [])]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     case, ratio = CASES[name], paired_ratio(found["clocked"], found["bare"])
     cpu = paired_ratio(found["clocked CPU"], found["bare CPU"])
-    note = f"{pairs} pairs of {found['steps']} steps, batch {case.batch}, sampling process on; CPU time: {cpu}"
+    note = f"{ratio.n} pairs of {found['steps']} steps, batch {case.batch}, sampling process on; CPU time: {cpu}"
     return Row(
         f"instrumented training loop: {case.workload}, {case.framework}",
         float(np.median(found["clocked"])) * 1e3,
@@ -205,13 +217,14 @@ def row_of(name: str, pairs: int) -> Row:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--cases", default="torch-lenet,torch-resnet20,tf-resnet20", help=", ".join(CASES))
-    parser.add_argument("--pairs", type=int, help="pairs of blocks of each case")
+    parser.add_argument("--pairs", type=int, help="exactly so many pairs of blocks of each case")
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    pairs = options.pairs or (4 if options.quick else 48)
+    pairs = options.pairs or (4 if options.quick else None)
     if options.case:
+        bounds = (pairs, pairs) if pairs else (PAIRS, MOST_PAIRS)
         with tempfile.TemporaryDirectory() as directory:
-            print(json.dumps(measured(CASES[options.case], pairs, Path(directory))))
+            print(json.dumps(measured(CASES[options.case], bounds, Path(directory))))
         return
     names = ["torch-lenet"] if options.quick else options.cases.split(",")
     finish([row_of(name, pairs) for name in names], options)

@@ -35,7 +35,20 @@ class Ratio:
     n: int
 
     def __str__(self) -> str:
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        return ratio_words(self.value, self.low, self.high)
+
+
+def ratio_words(value: float, low: float, high: float) -> str:
+    """A ratio with its interval, or alone where one pair gave none; near 1 to the thousandth, else in three digits."""
+    if math.isnan(low):
+        return f"{_digits(value)}, one pair"
+    return f"{_digits(value)} [{_digits(low)}, {_digits(high)}]"
+
+
+def _digits(value: float) -> str:
+    if 0.9 <= value < 1.1:
+        return f"{value:.3f}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 @dataclass(frozen=True)

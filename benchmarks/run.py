@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import peers
-from common import machine
+from common import machine, ratio_words
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -145,17 +144,12 @@ def cells(row: Mapping[str, Any]) -> Sequence[str]:
     """A row's cells but for the command."""
     theirs = "" if row["theirs"] is None else f"{number(row['theirs'])} {row['unit']}"
     against = ": ".join(part for part in (row["against"], theirs) if part)
-    ratio = f"{ratio_words(row['ratio'])} ({row['ratio_is']})" if row["ratio"] else ""
+    found = row["ratio"]
+    ratio = f"{ratio_words(found['value'], found['low'], found['high'])} ({row['ratio_is']})" if found else ""
     met = {True: "yes", False: "**no**", None: ""}[row["met"]]
     what = f"{row['what']} ({row['note']})" if row["note"] else row["what"]
     ours = "" if not row["unit"] and not row["ours"] else f"{number(row['ours'])} {row['unit']}".strip()
     return [cell(text) for text in (what, ours, against, ratio, row["aim"], met)]
-
-
-def ratio_words(ratio: Mapping[str, float]) -> str:
-    if math.isnan(ratio["low"]):
-        return f"{number(ratio['value'])}, one pair"
-    return f"{number(ratio['value'])} [{number(ratio['low'])}, {number(ratio['high'])}]"
 
 
 def number(value: float) -> str:

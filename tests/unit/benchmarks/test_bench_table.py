@@ -58,6 +58,12 @@ def test_one_pair_has_no_interval_and_none_is_an_error(common: ModuleType) -> No
         common.paired_ratio([1.0], [])
 
 
+def test_ratios_near_one_are_told_to_the_thousandth(common: ModuleType) -> None:
+    assert str(common.Ratio(1.0044, 0.9996, 1.1004, 48)) == "1.004 [1.000, 1.1]"
+    assert str(common.Ratio(0.8996, 0.05, 1234.5, 3)) == "0.9 [0.05, 1,234]"
+    assert str(common.paired_ratio([3.0], [2.0])) == "1.5, one pair"
+
+
 def record(common: ModuleType, path: Path, **more: object) -> None:
     fields = {"ratio": common.Ratio(61.2345, 50.1, 75.0, 3), "aim": "≥ 50", "met": True} | more
     row = common.Row("Plan", 0.12345, "ms", "JUBE 2.5", 1234.5, "theirs / ours", note="a | b", **fields)
