@@ -17,15 +17,16 @@ from workloads_pairs import (
     answer,
     context,
     images_and_labels,
-    in_turn,
+    one_by_one,
     session_of,
-    sizes,
     timed,
     under_the_step_clock,
 )
 
 from harness.workloads.dcgan_mnist.model_torch import BETAS, LATENT, Discriminator, Generator
 from harness.workloads.resnet20_cifar10.model_torch import L2, ResNet20
+
+ROUNDS, STEPS = 24, 5
 
 Batches = list[tuple[Any, Any]]
 Loop = Callable[[int], None]
@@ -97,7 +98,7 @@ def plain_dcgan(batches: Batches, **adam: Any) -> Loop:
 def compared(
     workload: str,
     plain: Mapping[str, Callable[[Batches], Loop]],
-    sized: dict[str, int],
+    rounds: int,
     directory: Path,
     **axes: Any,
 ) -> Readings:
@@ -112,20 +113,21 @@ def compared(
     def usual(loop: Callable[[Batches], Loop]) -> Side:
         return timed(loop(batches))
 
-    return in_turn({"ours": ours} | {name: partial(usual, loop) for name, loop in plain.items()}, **sized)
+    return one_by_one({"ours": ours} | {name: partial(usual, loop) for name, loop in plain.items()}, rounds, STEPS)
 
 
 def measure(options: argparse.Namespace, directory: Path) -> Iterator[tuple[str, Readings]]:
+    rounds = 2 if options.quick else options.rounds or ROUNDS
     usual, fused = "plain torch loop", "plain torch loop, fused Adam"
     plain: dict[str, Callable[[Batches], Loop]] = {usual: plain_resnet20, fused: partial(plain_resnet20, fused=True)}
-    yield "ResNet20, torch", compared("resnet20_cifar10", plain, sizes(options), directory)
+    yield "ResNet20, torch", compared("resnet20_cifar10", plain, rounds, directory)
     if options.quick:
         return
     plain = {f"{fused}, channels_last": partial(plain_resnet20, layout=torch.channels_last, fused=True)}
-    last = compared("resnet20_cifar10", plain, sizes(options), directory, channels_last=True)
+    last = compared("resnet20_cifar10", plain, rounds, directory, channels_last=True)
     yield "ResNet20, torch, channels_last", last
     plain = {usual: plain_dcgan, fused: partial(plain_dcgan, fused=True)}
-    yield "DCGAN, torch", compared("dcgan_mnist", plain, sizes(options), directory)
+    yield "DCGAN, torch", compared("dcgan_mnist", plain, rounds, directory)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,30 @@ def test_each_side_has_a_block_in_every_round_of_every_sitting(pairs: ModuleType
     assert found["theirs"][-1] == pytest.approx((4.0, 8.0))
 
 
+def test_sides_that_run_one_by_one_are_built_for_each_block_and_gone_after_it(pairs: ModuleType) -> None:
+    living: set[str] = set()
+    done: list[tuple[str, int, int]] = []
+
+    class Side:
+        def __init__(self, name: str):
+            assert not living
+            self.name = name
+            living.add(name)
+
+        def __del__(self) -> None:
+            living.remove(self.name)
+
+        def __call__(self, lead: int, steps: int) -> object:
+            done.append((self.name, lead, steps))
+            return pairs.Spent(0.002 * steps, 0.004 * steps)
+
+    found = pairs.one_by_one({"ours": lambda: Side("ours"), "theirs": lambda: Side("theirs")}, rounds=3, steps=5)
+    assert not living
+    assert done[::2] == [(name, 1, pairs.WARMING) for name, _, _ in done[1::2]]
+    assert sorted(done[1::2]) == [("ours", 1, 5)] * 3 + [("theirs", 1, 5)] * 3
+    assert found == {name: [pytest.approx((2.0, 4.0))] * 3 for name in ("ours", "theirs")}
+
+
 def test_what_leads_is_not_counted(pairs: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
     monkeypatch.setattr(pairs, "now", lambda: pairs.Spent(sum(done), 10 * sum(done)))
