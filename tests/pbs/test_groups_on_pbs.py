@@ -24,26 +24,17 @@ pytestmark = [
 Make = Callable[..., Project]
 
 
-def project_on(
-    site: FakePbs, root: Path, sweep: dict[str, Any], scheduler: str = "pbs", gate: Gate | None = None, **more: Any
-) -> Project:
+def project_on(site: FakePbs, root: Path, sweep: dict[str, Any], scheduler: str = "pbs", **more: Any) -> Project:
     if not site.settings.own_hostnames:
         pytest.skip("host names cannot be set here (unshare --uts), and mpirun would look for the node by ssh")
     description = cluster("fake", scheduler, root / "data", nodes=2, **more)
     description["mpi"]["options"] = ["--mca", "plm_rsh_agent", str(site.bin / "pbs_tmrsh")]
-    if gate:
-        description["python"] = gate.interpreter
     return project(root / "project", description, sweep, site.environment)
 
 
 @pytest.fixture
 def make(fake_pbs: FakePbs, tmp_path: Path) -> Make:
     return lambda sweep, **more: project_on(fake_pbs, tmp_path, sweep, **more)
-
-
-@pytest.fixture
-def gate(tmp_path: Path) -> Gate:
-    return Gate(tmp_path / "gate")
 
 
 def workers(count: int) -> dict[str, Any]:
@@ -80,7 +71,7 @@ def test_arrays_are_split_at_the_queues_limit_and_throttled(fake_pbs: FakePbs, m
 
 
 def test_an_array_whose_elements_end_each_in_its_way(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:
-    work = make(replay(matrix=workers(3)), gate=gate)
+    work = make(replay(matrix=workers(3)), python=gate.interpreter)
     assert work.harness("submit", "--mode", "array").returncode == 0
     processes.wait_for(lambda: gate.arrived() == 3)
     assert fake_pbs.run("qdel", "1[0]").returncode == 0
@@ -92,7 +83,7 @@ def test_an_array_whose_elements_end_each_in_its_way(fake_pbs: FakePbs, make: Ma
 
 
 def test_an_array_accepted_without_an_answer_is_found_by_name(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:
-    work = make(replay(matrix=workers(3)), gate=gate)
+    work = make(replay(matrix=workers(3)), python=gate.interpreter)
     fake_pbs.inject("hang_after", "qsub", seconds=300)
     with work.spawn("run", "--no-report", "--mode", "array", HARNESS_TEST_TIMEOUT_S="4") as harness:
         processes.wait_for(lambda: len(work.job_ids()) == 3)

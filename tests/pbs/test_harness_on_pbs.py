@@ -30,24 +30,17 @@ Make = Callable[..., Project]
 
 @pytest.fixture
 def make(fake_pbs: FakePbs, tmp_path: Path) -> Make:
-    """make(sweep, directory=…, gate=…, **cluster fields) → a project on the fake PBS."""
+    """make(sweep, directory=…, **cluster fields) → a project on the fake PBS."""
 
-    def build(sweep: dict[str, Any], directory: str = "project", gate: Gate | None = None, **more: Any) -> Project:
+    def build(sweep: dict[str, Any], directory: str = "project", **more: Any) -> Project:
         if not fake_pbs.settings.own_hostnames:
             pytest.skip("host names cannot be set here (unshare --uts), and mpirun would look for the node by ssh")
         agent = ["--mca", "plm_rsh_agent", str(fake_pbs.bin / "pbs_tmrsh")]
         description = cluster("fake", "pbs", tmp_path / "data", nodes=2, **more)
         description["mpi"]["options"] = agent
-        if gate:
-            description["python"] = gate.interpreter
         return project(tmp_path / directory, description, sweep, fake_pbs.environment)
 
     return build
-
-
-@pytest.fixture
-def gate(tmp_path: Path) -> Gate:
-    return Gate(tmp_path / "gate")
 
 
 def runs_begun(site: FakePbs) -> Counter[str]:
@@ -121,7 +114,7 @@ def test_a_walltime_that_runs_out(make: Make) -> None:
 
 
 def test_deleted_from_outside_and_run_again(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:
-    work = make(replay(), gate=gate)
+    work = make(replay(), python=gate.interpreter)
     assert work.harness("submit").returncode == 0
     processes.wait_for(lambda: gate.arrived() == 2)
     fake_pbs.run("qdel", work.job_ids()[0], check=True)
@@ -177,7 +170,7 @@ def test_scripts_killed_by_the_kernel(fake_pbs: FakePbs, make: Make) -> None:
 
 
 def test_a_server_that_is_away_for_a_while(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:
-    work = make(replay(), gate=gate)
+    work = make(replay(), python=gate.interpreter)
     with work.spawn("run", "--no-report") as harness:
         work.wait_states(["RUNNING", "RUNNING"])
         fake_pbs.set(down=True)
@@ -223,7 +216,7 @@ def test_a_forgotten_job_without_evidence_is_lost_and_not_succeeded(fake_pbs: Fa
 
 @pytest.mark.parametrize("how", ["first_only", "backslash", "nan", "cut"])
 def test_a_server_whose_json_is_broken_is_asked_as_text(fake_pbs: FakePbs, make: Make, gate: Gate, how: str) -> None:
-    work = make(replay(matrix={"workers": [1, 2, 3]}), gate=gate)
+    work = make(replay(matrix={"workers": [1, 2, 3]}), python=gate.interpreter)
     fake_pbs.inject("broken_json", "qstat", how=how, times=1000)
     assert work.harness("submit").returncode == 0
     processes.wait_for(lambda: gate.arrived() == 3)
@@ -245,7 +238,7 @@ def test_a_server_whose_json_is_whole_is_asked_in_nothing_else(fake_pbs: FakePbs
     def forms() -> list[bool]:
         return ["json" in argv for argv in fake_pbs.commands("qstat") if "-x" in argv]
 
-    work = make(replay(), gate=gate)
+    work = make(replay(), python=gate.interpreter)
     with work.spawn("run", "--no-report") as harness:
         processes.wait_for(forms)
         gate.open()
@@ -262,7 +255,7 @@ TOO_LONG_S = "4"
 
 
 def test_accepted_but_the_answer_came_too_late(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:
-    work = make(replay(), gate=gate)
+    work = make(replay(), python=gate.interpreter)
     fake_pbs.inject("hang_after", "qsub", seconds=300, times=2)
     with work.spawn("run", "--no-report", HARNESS_TEST_TIMEOUT_S=TOO_LONG_S) as harness:
         processes.wait_for(lambda: len(work.job_ids()) == 2)  # found by name among those that live

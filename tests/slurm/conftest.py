@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from sites.clusters import cluster
-from sites.gate import Gate
 from sites.projects import Project, project
 from sites.slurm.site import PrivateSlurm, lacking
 from sites.slurm.site import private_slurm as running_slurm
@@ -26,21 +25,13 @@ def private_slurm() -> Iterator[PrivateSlurm]:
 
 @pytest.fixture
 def make(private_slurm: PrivateSlurm, tmp_path: Path) -> Callable[..., Project]:
-    """make(sweep, directory=…, gate=…, **cluster fields) → a project on the private Slurm."""
+    """make(sweep, directory=…, **cluster fields) → a project on the private Slurm."""
 
-    def build(sweep: dict[str, Any], directory: str = "project", gate: Gate | None = None, **more: Any) -> Project:
+    def build(sweep: dict[str, Any], directory: str = "project", **more: Any) -> Project:
         description = cluster("private", "slurm", tmp_path / "data", nodes=2, **more)
-        if gate:
-            description["python"] = gate.interpreter
         return project(tmp_path / directory, description, sweep, private_slurm.environment)
 
     return build
-
-
-@pytest.fixture
-def gate(tmp_path: Path) -> Gate:
-    """For ``make``: ranks wait until it is opened."""
-    return Gate(tmp_path / "gate")
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 from sites import processes
-from sites.clusters import cluster
 from sites.gate import Gate
-from sites.projects import Project, project, replay
+from sites.projects import Project, replay
 from sites.slurm.accounting import PROGRAMS
 from sites.slurm.config import Shape
 from sites.slurm.site import PrivateSlurm, lacking
@@ -39,7 +38,7 @@ Make = Callable[..., Project]
 
 
 @pytest.fixture(scope="module")
-def slurm() -> Iterator[PrivateSlurm]:
+def private_slurm() -> Iterator[PrivateSlurm]:
     """Three nodes; ended jobs are forgotten after some ten seconds."""
     if reason := lacking(*PROGRAMS):
         pytest.skip(f"no Slurm with accounting: {reason}")
@@ -47,26 +46,13 @@ def slurm() -> Iterator[PrivateSlurm]:
         yield site
 
 
-@pytest.fixture
-def make(slurm: PrivateSlurm, tmp_path: Path) -> Make:
-    """make(sweep, directory=…, gate=…, **cluster fields) → a project on this Slurm."""
-
-    def build(sweep: dict[str, Any], directory: str = "project", gate: Gate | None = None, **more: Any) -> Project:
-        description = cluster("accounted", "slurm", tmp_path / "data", nodes=2, **more)
-        if gate:
-            description["python"] = gate.interpreter
-        return project(tmp_path / directory, description, sweep, slurm.environment)
-
-    return build
-
-
-def observe(slurm: PrivateSlurm, *job_ids: str) -> dict[str, Observation]:
+def observe(private_slurm: PrivateSlurm, *job_ids: str) -> dict[str, Observation]:
     description = Cluster(
         name="accounted", scheduler="slurm", node=NodeType(cores_per_socket=8), storage={"hpctmp": Storage(path="/tmp")}
     )
 
     def run(argv: Any) -> Answer:
-        done = slurm.run(*argv, check=False)
+        done = private_slurm.run(*argv, check=False)
         return Answer(done.returncode, done.stdout, done.stderr)
 
     return Site(description, run).observe(job_ids)
@@ -80,28 +66,28 @@ def workers(count: int) -> dict[str, Any]:
     return {"workers": list(range(1, count + 1))}
 
 
-def test_how_forgotten_jobs_ended(slurm: PrivateSlurm) -> None:
+def test_how_forgotten_jobs_ended(private_slurm: PrivateSlurm) -> None:
     """Each kind of end. Without cgroups Slurm calls a job that it killed for its memory FAILED, by signal 9."""
     quiet = ("-o", "/dev/null")
     jobs = {
-        "failed": slurm.sbatch("#!/bin/bash\nexit 3\n", *quiet),
-        "completed": slurm.sbatch("#!/bin/bash\ntrue\n", *quiet),
-        "memory": slurm.sbatch(HOG, "--mem=60M", *quiet),
-        "cancelled": slurm.sbatch(SLEEP, *quiet),
-        "walltime": slurm.sbatch(SLEEP, *quiet),
-        "node": slurm.sbatch(SLEEP, "--no-requeue", "-w", "node3", *quiet),
-        "array": slurm.sbatch("#!/bin/bash\nexit $SLURM_ARRAY_TASK_ID\n", "--array=0-2", *quiet),
-        "held": slurm.sbatch(SLEEP, "--hold", "--array=0-3", *quiet),
+        "failed": private_slurm.sbatch("#!/bin/bash\nexit 3\n", *quiet),
+        "completed": private_slurm.sbatch("#!/bin/bash\ntrue\n", *quiet),
+        "memory": private_slurm.sbatch(HOG, "--mem=60M", *quiet),
+        "cancelled": private_slurm.sbatch(SLEEP, *quiet),
+        "walltime": private_slurm.sbatch(SLEEP, *quiet),
+        "node": private_slurm.sbatch(SLEEP, "--no-requeue", "-w", "node3", *quiet),
+        "array": private_slurm.sbatch("#!/bin/bash\nexit $SLURM_ARRAY_TASK_ID\n", "--array=0-2", *quiet),
+        "held": private_slurm.sbatch(SLEEP, "--hold", "--array=0-3", *quiet),
     }
     for name in ("walltime", "cancelled", "node"):
-        slurm.wait(jobs[name], ["RUNNING"])
-    slurm.shorten(jobs["walltime"])
-    slurm.set_down("node3")
-    slurm.set_up("node3")
-    slurm.scancel(jobs["cancelled"], jobs["held"])
-    slurm.wait_forgotten(*jobs.values())
+        private_slurm.wait(jobs[name], ["RUNNING"])
+    private_slurm.shorten(jobs["walltime"])
+    private_slurm.set_down("node3")
+    private_slurm.set_up("node3")
+    private_slurm.scancel(jobs["cancelled"], jobs["held"])
+    private_slurm.wait_forgotten(*jobs.values())
     elements = [f"{jobs['array']}_{index}" for index in range(3)] + [f"{jobs['held']}_{index}" for index in range(4)]
-    seen = observe(slurm, *(jobs[name] for name in jobs if name not in ("array", "held")), *elements)
+    seen = observe(private_slurm, *(jobs[name] for name in jobs if name not in ("array", "held")), *elements)
     words = {job: f"{o.state.value if o.state else None} {o.native_state.split()[0]}" for job, o in seen.items()}
     assert words == {
         jobs["failed"]: "FAILED FAILED",
@@ -117,10 +103,10 @@ def test_how_forgotten_jobs_ended(slurm: PrivateSlurm) -> None:
     assert seen[elements[2]].exit_status == 2
 
 
-def test_doctor_sees_that_there_is_accounting(slurm: PrivateSlurm, make: Make) -> None:
+def test_doctor_sees_that_there_is_accounting(private_slurm: PrivateSlurm, make: Make) -> None:
     work = make(replay())
     argv = [sys.executable, "-m", "harness", "doctor", "--cluster", str(work.cluster), "--only", "scheduler", "--json"]
-    environment = {**slurm.environment, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**private_slurm.environment, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(
         argv, cwd=work.root, env=environment, capture_output=True, text=True, timeout=240, check=False
     )
@@ -129,17 +115,19 @@ def test_doctor_sees_that_there_is_accounting(slurm: PrivateSlurm, make: Make) -
     assert checks["history"]["message"] == "accounting is on: sacct tells how jobs ended"
 
 
-def test_a_campaign_that_nobody_looked_at(slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
+def test_a_campaign_that_nobody_looked_at(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
     """One job cancelled before it began, one on a node that went down, one that was measured: all forgotten."""
-    work = make(replay(matrix=workers(3)), gate=gate, directives={"extra": ["--nodelist=node3", "--exclusive"]})
+    work = make(
+        replay(matrix=workers(3)), python=gate.interpreter, directives={"extra": ["--nodelist=node3", "--exclusive"]}
+    )
     assert work.harness("submit").returncode == 0
     first, second, last = work.job_ids()
-    slurm.scancel(last)
+    private_slurm.scancel(last)
     processes.wait_for(gate.arrived)
-    slurm.set_down("node3")
-    slurm.set_up("node3")
+    private_slurm.set_down("node3")
+    private_slurm.set_up("node3")
     gate.open()
-    slurm.wait_forgotten(first, second, last)
+    private_slurm.wait_forgotten(first, second, last)
     done = work.harness("wait")
     assert done.returncode == 1, output_of(done)
     found = {status.job_id: status for status in work.statuses().values()}
@@ -151,16 +139,18 @@ def test_a_campaign_that_nobody_looked_at(slurm: PrivateSlurm, make: Make, gate:
     assert sorted(work.measured().values()) == [1, 1, 1]
 
 
-def test_an_array_that_nobody_looked_at(slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
-    work = make(replay(matrix=workers(4)), gate=gate, directives={"extra": ["--nodelist=node2", "--exclusive"]})
+def test_an_array_that_nobody_looked_at(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
+    work = make(
+        replay(matrix=workers(4)), python=gate.interpreter, directives={"extra": ["--nodelist=node2", "--exclusive"]}
+    )
     assert work.harness("submit", "--mode", "array").returncode == 0
     ids = work.job_ids()
     array = ids[0].partition("_")[0]
-    slurm.scancel(f"{array}_3")  # of an element that waits Slurm keeps no record at all
+    private_slurm.scancel(f"{array}_3")  # of an element that waits Slurm keeps no record at all
     processes.wait_for(gate.arrived)
-    slurm.scancel(f"{array}_0")
+    private_slurm.scancel(f"{array}_0")
     gate.open()
-    slurm.wait_forgotten(array)
+    private_slurm.wait_forgotten(array)
     done = work.harness("wait")
     assert done.returncode == 1, output_of(done)
     found = {status.job_id: status.state.value for status in work.statuses().values()}
@@ -170,17 +160,17 @@ def test_an_array_that_nobody_looked_at(slurm: PrivateSlurm, make: Make, gate: G
     assert sorted(work.measured().values()) == [1, 1, 1, 1]
 
 
-def test_a_pack_that_nobody_looked_at(slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
-    work = make(replay(matrix=workers(3)), gate=gate)
+def test_a_pack_that_nobody_looked_at(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
+    work = make(replay(matrix=workers(3)), python=gate.interpreter)
     gate.let(1)
     assert work.harness("submit", "--mode", "pack").returncode == 0
     (pack,) = set(work.job_ids())
-    node = slurm.wait(pack, ["RUNNING"])["NodeList"]
+    node = private_slurm.wait(pack, ["RUNNING"])["NodeList"]
     processes.wait_for(lambda: gate.arrived() == 2)
-    slurm.set_down(node)
-    slurm.set_up(node)
+    private_slurm.set_down(node)
+    private_slurm.set_up(node)
     gate.open()
-    slurm.wait_forgotten(pack)
+    private_slurm.wait_forgotten(pack)
     done = work.harness("wait")
     assert done.returncode == 1, output_of(done)
     states = Counter(work.states())
@@ -193,28 +183,32 @@ def test_a_pack_that_nobody_looked_at(slurm: PrivateSlurm, make: Make, gate: Gat
 
 
 @pytest.mark.parametrize("mode", ["single", "array"])
-def test_with_the_database_away_nothing_is_lost_or_run_twice(slurm: PrivateSlurm, make: Make, mode: str) -> None:
+def test_with_the_database_away_nothing_is_lost_or_run_twice(
+    private_slurm: PrivateSlurm, make: Make, mode: str
+) -> None:
     """Measured runs are told by their evidence. A job cancelled before it began left none: the list of completed
     jobs tells of it, but for an element, which is lost until it is tried again."""
     work = make(replay(matrix=workers(2)), directives={"extra": ["--hold"]})
-    slurm.stop_slurmdbd()
+    private_slurm.stop_slurmdbd()
     try:
         assert work.harness("submit", "--mode", mode).returncode == 0
         first, second = work.job_ids()
-        slurm.scancel(second)
-        slurm.run("scontrol", "release", first)
-        slurm.wait_forgotten(first, second)
+        private_slurm.scancel(second)
+        private_slurm.run("scontrol", "release", first)
+        private_slurm.wait_forgotten(first, second)
         done = work.harness("wait")
         assert done.returncode == 1, output_of(done)
         found = {status.job_id: status.state.value for status in work.statuses().values()}
         assert (found[first], found[second]) == ("SUCCEEDED", "CANCELLED" if mode == "single" else "LOST")
         assert work.harness("retry", "--state", "lost", "--state", "cancelled", "--no-follow").returncode == 0
         (third,) = set(work.job_ids()) - {first, second}
-        slurm.run("scontrol", "release", third)
+        private_slurm.run("scontrol", "release", third)
         assert work.harness("wait").returncode == 0, work.statuses()
     finally:
-        slurm.accounting.start_slurmdbd()
+        private_slurm.accounting.start_slurmdbd()
     assert sorted(work.measured().values()) == [1, 1]
     # what slurmctld kept for the database arrives there
     told = "sacct", "-n", "-P", "--allocations", "--format=State", f"--jobs={third}"
-    assert processes.wait_until(lambda: slurm.run(*told, check=False).stdout.strip() == "COMPLETED", 120, every_s=0.5)
+    assert processes.wait_until(
+        lambda: private_slurm.run(*told, check=False).stdout.strip() == "COMPLETED", 120, every_s=0.5
+    )

@@ -78,7 +78,7 @@ def test_five_hundred_points_in_one_array(private_slurm: PrivateSlurm, make: Mak
 
 
 def test_elements_end_each_in_its_way(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
-    work = make(replay(matrix=workers(3)), gate=gate)
+    work = make(replay(matrix=workers(3)), python=gate.interpreter)
     assert work.harness("submit", "--mode", "array").returncode == 0
     processes.wait_for(lambda: gate.arrived() == 3)
     private_slurm.scancel(work.job_ids()[1])
@@ -96,7 +96,7 @@ def test_elements_end_each_in_its_way(private_slurm: PrivateSlurm, make: Make, g
 def test_a_pack_told_to_stop_leaves_the_rest_to_be_submitted_again(
     private_slurm: PrivateSlurm, make: Make, gate: Gate
 ) -> None:
-    work = make(replay(matrix=workers(3)), gate=gate)
+    work = make(replay(matrix=workers(3)), python=gate.interpreter)
     with work.spawn("run", "--no-report", "--mode", "pack") as harness:
         work.wait_states(["QUEUED", "QUEUED", "RUNNING"])
         (pack,) = set(work.job_ids())
@@ -115,7 +115,7 @@ def test_a_pack_told_to_stop_leaves_the_rest_to_be_submitted_again(
 
 
 def test_a_pack_cancelled_from_outside_is_run_again(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
-    work = make(replay(matrix=workers(3)), gate=gate)
+    work = make(replay(matrix=workers(3)), python=gate.interpreter)
     with work.spawn("run", "--no-report", "--mode", "pack") as harness:
         work.wait_states(["QUEUED", "QUEUED", "RUNNING"])
         (pack,) = set(work.job_ids())
@@ -132,7 +132,7 @@ def test_a_pack_cancelled_from_outside_is_run_again(private_slurm: PrivateSlurm,
 
 @pytest.mark.parametrize("mode", ["array", "pack"])
 def test_some_of_a_group_are_cancelled(private_slurm: PrivateSlurm, make: Make, gate: Gate, mode: str) -> None:
-    work = make(replay(matrix=workers(4)), gate=gate)
+    work = make(replay(matrix=workers(4)), python=gate.interpreter)
     assert work.harness("submit", "--mode", mode).returncode == 0
     processes.wait_for(lambda: gate.arrived() == {"array": 4, "pack": 1}[mode])
     words = ["--state", "queued"] if mode == "pack" else []

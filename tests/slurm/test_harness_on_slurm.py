@@ -76,7 +76,7 @@ def test_cancelled_by_the_harness(private_slurm: PrivateSlurm, make: Make) -> No
 
 
 def test_scancel_from_outside_and_run_again(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
-    work = make(replay(), gate=gate)
+    work = make(replay(), python=gate.interpreter)
     assert work.harness("submit").returncode == 0
     processes.wait_for(lambda: gate.arrived() == 2)
     private_slurm.scancel(work.job_ids()[0])
@@ -101,7 +101,7 @@ def test_stopped_in_their_first_moments(private_slurm: PrivateSlurm, make: Make)
 
 
 def test_a_node_set_down_and_retry(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
-    work = make(replay(matrix={"workers": [1]}), gate=gate, directives={"extra": ["--nodelist=node4"]})
+    work = make(replay(matrix={"workers": [1]}), python=gate.interpreter, directives={"extra": ["--nodelist=node4"]})
     assert work.harness("submit").returncode == 0
     processes.wait_for(gate.arrived)
     private_slurm.set_down("node4")
@@ -163,7 +163,7 @@ def test_killed_while_submitting(private_slurm: PrivateSlurm, make: Make) -> Non
 
 
 def test_resumed_after_a_crash_all_runs_are_told_of(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
-    work = make(replay(matrix={"workers": [1, 2, 3]}), gate=gate)
+    work = make(replay(matrix={"workers": [1, 2, 3]}), python=gate.interpreter)
     with work.spawn("submit", "--rate", "0.01") as harness:
         processes.wait_for(work.job_ids)
         harness.kill()

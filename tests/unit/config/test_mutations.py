@@ -160,6 +160,11 @@ def first_job(campaign: Campaign, cluster: Cluster, directory: Path) -> str:
     return render_job(cluster, spec, directory, PROJECT)
 
 
+def shell_errors(script: str) -> str:
+    """What a shell that only reads the script complains of."""
+    return subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False).stderr
+
+
 def told_in_words(error: UserError, *files: str) -> None:
     """What it says of a file names the file; of several problems each has a line of its own."""
     assert error.exit_code == 2
@@ -189,9 +194,7 @@ def test_a_changed_sweep_runs_or_is_refused_in_words(text: str) -> None:
         told_in_words(error, "s.yml")
         return
     for campaign, cluster in filter(None, map(planned, variants)):
-        script = first_job(campaign, cluster, Path("/results") / campaign.name / "runs")
-        checked = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
-        assert checked.returncode == 0, checked.stderr
+        assert shell_errors(first_job(campaign, cluster, Path("/results") / campaign.name / "runs")) == ""
 
 
 @changes_at_random
@@ -200,6 +203,8 @@ def test_a_changed_cluster_plans_or_is_refused_in_words(text: str) -> None:
     sweep = load_sweep(PROJECT / "configs/sweeps/replay.yml")
     try:
         cluster = parse_cluster(text, PROJECT, "c.yml")
-        first_job(plan(sweep, cluster, now_unix_s=0.0), cluster, Path("/results/runs"))
+        script = first_job(plan(sweep, cluster, now_unix_s=0.0), cluster, Path("/results/runs"))
     except UserError as error:
         told_in_words(error, "c.yml")
+        return
+    assert shell_errors(script) == ""
