@@ -96,23 +96,28 @@ def findings(
 ) -> list[Finding]:
     """What makes the CPUs of this rank other than the point says, with the launcher's option that mends it.
 
-    ``topology`` as from :func:`cores_of`; None: this machine's.
+    ``topology`` as from :func:`cores_of`, of the CPUs of all ranks; None: this machine's. Hardware threads of one core
+    are no cores, be they one rank's or those of two.
     """
-    cores = cores_of(actual) if topology is None else topology
-    count = len({cores[cpu] for cpu in actual})
+    others = {cpu for rank, cpus in enumerate(shares) if rank != local_rank for cpu in cpus}
+    cores = cores_of(sorted(others.union(actual))) if topology is None else topology
+    own = {cores[cpu] for cpu in actual}
+    count = len(own)
     evidence = {"requested_cores": requested, "launcher_cpus": list(mask), "allowed_cpus": list(actual)}
     mend = f"launch with mpirun --map-by socket:PE={requested} --bind-to core"
     within = f", or with --map-by socket --bind-to none inside a job that holds {requested} cores for each rank"
     found = []
-    if len(actual) >= requested > count:
+    siblings = sorted(cpu for cpu in others.difference(actual) if cores[cpu] in own)
+    halves = len(actual) >= requested > count
+    if halves or siblings:
         advice = "hardware threads were granted as cores: ask for twice the CPUs or turn simultaneous threads off"
-        found.append(Finding("hardware_threads_as_cores", {**evidence, "cores": count}, advice))
-    elif count < requested:
+        beside = {"cores": count, "other_ranks_cpus": siblings}
+        found.append(Finding("hardware_threads_as_cores", {**evidence, **beside}, advice))
+    if count < requested and not halves:
         found.append(Finding("fewer_cores_than_requested", evidence, mend + within))
     elif count > requested:
         advice = f"{mend}; the rank was not allowed to confine itself"
         found.append(Finding("more_cores_than_requested", evidence, advice))
-    others = {cpu for rank, cpus in enumerate(shares) if rank != local_rank for cpu in cpus}
     if common := sorted(others & set(actual)):
         found.append(Finding("cores_shared_by_ranks", {**evidence, "shared_cpus": common}, mend + within))
     return found

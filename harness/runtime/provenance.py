@@ -60,7 +60,7 @@ def host_facts(root: Path = Path("/")) -> dict[str, Any]:
     packages = set(re.findall(r"^physical id\s*:\s*(\d+)", cpuinfo, re.M))
     memory = re.search(r"^MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"), re.M)
     system = re.search(r'^PRETTY_NAME="?([^"\n]*)', _read(root / "etc/os-release"), re.M)
-    driver = re.search(r"Kernel Module\D*([\d.]+)", _read(root / "proc/driver/nvidia/version"))
+    driver = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", _read(root / "proc/driver/nvidia/version"))
     gpus = gpu_names()
     return {
         "hostname": platform.node(),

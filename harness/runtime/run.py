@@ -212,8 +212,10 @@ class Run:
         """The warm-up and the timed steps, as many as the point asks for or as its interval takes."""
         axes = self.spec.axes
         wanted = axes.interval_percent / 100 if axes.interval_percent else None
-        gone_s = self.writer.now() + storage.age_s(AttemptLayout(self.directory).claim)
-        until_s = self.writer.now() + last_moment_s(self.spec.placement.walltime_s, gone_s)
+        begin_s = self.writer.now()
+        # the claim is older than this clock's zero by what staging took; without a job script there is none
+        before_s = max(storage.age_s(AttemptLayout(self.directory).claim) - begin_s, 0.0)
+        until_s = last_moment_s(self.spec.placement.walltime_s, before_s)
         length = RunLength(axes.steps_timed, wanted, until_s)
 
         def agree(verdict: str) -> str:

@@ -258,8 +258,9 @@ def _mount_of(path: Path, mounts: Path) -> tuple[str, str]:
 def nfs_read_bytes(path: Path, mountstats: Path = Path("/proc/self/mountstats")) -> int | None:
     """Bytes that this node has read from the NFS server of the mount that holds ``path``, since it was mounted.
 
-    None where ``path`` lies on no NFS mount. The fifth number of a mount's ``bytes:`` line is ServerReadBytes
-    (mountstats(8) of nfs-utils).
+    None where ``path`` lies on no NFS mount. Of several on one mount point the last counts: an automounter's own comes
+    before the one that it made. The fifth number of a mount's ``bytes:`` line is ServerReadBytes (mountstats(8) of
+    nfs-utils).
     """
     try:
         text = mountstats.read_text(encoding="utf-8", errors="surrogateescape")
@@ -269,7 +270,7 @@ def nfs_read_bytes(path: Path, mountstats: Path = Path("/proc/self/mountstats"))
     for block in re.split(r"^device ", text, flags=re.M)[1:]:
         mount = re.match(r".* mounted on (.*) with fstype (\S+)", block)
         where = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), mount[1]) if mount else ""
-        if mount and len(where) > len(best) and Path(where) in (path.resolve(), *path.resolve().parents):
+        if mount and len(where) >= len(best) and Path(where) in (path.resolve(), *path.resolve().parents):
             read = re.search(r"^\s+bytes:\s+(?:\d+ ){4}(\d+)", block, re.M)
             best, count = where, int(read[1]) if read and mount[2].startswith("nfs") else None
     return count

@@ -102,3 +102,27 @@ def test_second_hardware_threads_are_no_cores() -> None:
     one_core, two_cores = {0: (0, 0), 1: (0, 0)}, {0: (0, 0), 1: (0, 1)}
     assert [found.code for found in findings(2, (0, 1), [(0, 1)], 0, (0, 1), one_core)] == ["hardware_threads_as_cores"]
     assert findings(2, (0, 1), [(0, 1)], 0, (0, 1), two_cores) == []
+
+
+def test_the_second_hardware_thread_of_a_neighbours_core_is_no_core_either() -> None:
+    """Two ranks of four cores each, each bound to CPUs of its own, on the same four cores."""
+    masks = [range(4), range(8, 12)]
+    shares = share(masks, 4, SMT)
+    assert shares == [(0, 1, 2, 3), (8, 9, 10, 11)]
+    for rank, other in ((0, 1), (1, 0)):
+        [found] = findings(4, masks[rank], shares, rank, shares[rank], SMT)
+        assert found.code == "hardware_threads_as_cores"
+        assert found.evidence["other_ranks_cpus"] == list(shares[other])
+
+
+def test_a_third_rank_where_there_are_cores_for_two_is_told_of() -> None:
+    shares = share([range(16)] * 3, 4, SMT)
+    assert shares[2] == (8, 9, 10, 11)
+    told = [[found.code for found in findings(4, range(16), shares, rank, shares[rank], SMT)] for rank in range(3)]
+    assert told == [["hardware_threads_as_cores"], [], ["hardware_threads_as_cores"]]
+
+
+def test_both_hardware_threads_of_a_core_are_one_core() -> None:
+    """As Open MPI binds with PE=1, or two ranks that have cores enough."""
+    assert findings(1, (0, 8), [(0, 8), (1, 9)], 0, (0, 8), SMT) == []
+    assert findings(4, range(16), share([range(16)] * 2, 4, SMT), 1, (4, 5, 6, 7), SMT) == []

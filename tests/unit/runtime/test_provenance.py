@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import harness
 from harness.runtime import provenance
 
@@ -33,6 +35,23 @@ def test_the_host_is_read_from_its_files(tmp_path: Path) -> None:
     assert facts["cpu_model"] == "Example 7543P 32-Core Processor"
     assert (facts["cpus"], facts["sockets"], facts["memory_bytes"]) == (2, 2, 1048576)
     assert (facts["os"], facts["driver"], facts["kernel"]) == ("Example Linux 15", "550.54.15", platform.release())
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023", "535.104.05"),
+        ("NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build  (builder@host)", "570.86.15"),
+        ("NVIDIA UNIX Open Kernel Module for aarch64  580.65.06  Release Build  (builder@host)", "580.65.06"),
+    ],
+)
+def test_the_driver_is_known_by_its_version_whichever_kernel_module_it_is(
+    tmp_path: Path, line: str, version: str
+) -> None:
+    file = tmp_path / "proc/driver/nvidia/version"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"NVRM version: {line}\nGCC version:  gcc version 11.4.0\n")
+    assert provenance.host_facts(tmp_path)["driver"] == version
 
 
 def test_what_cannot_be_read_is_unknown_not_guessed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from runtime_support import events, of_kind, spec_of
 from harness import catalog
 from harness.comm.none import NoExchange
 from harness.errors import UserError
+from harness.layout import AttemptLayout
 from harness.runtime.clock import SystemClock, VirtualClock, clock_for
 from harness.runtime.events import EventWriter
 from harness.runtime.interfaces import Batch, Ranks, StepOutcome
@@ -185,3 +187,22 @@ def test_a_walltime_that_comes_before_the_interval_is_told(tmp_path: Path, scatt
     [length] = of_kind(records, "length")
     assert length["verdict"] == ("late" if scatter else "enough")
     assert run.clock.now() < 600
+
+
+@pytest.mark.parametrize(("staging_s", "last_s"), [(0.0, 570.0), (150.0, 420.0)])
+def test_what_a_run_took_to_begin_counts_once_against_its_walltime(
+    tmp_path: Path, staging_s: float, last_s: float
+) -> None:
+    """300 of 600 s for imports and for filling the page cache, and what its job took before; 30 s are left to end."""
+    run, generator = run_of(tmp_path, interval_percent=0.01, steps_timed=5), random.Random(3)
+    claim = AttemptLayout(tmp_path).claim
+    claim.mkdir()
+    made_s = claim.stat().st_mtime - staging_s - 300
+    os.utime(claim, (made_s, made_s))
+    run.clock.sleep(300.0)
+    both = Scattered(run.clock, lambda: generator.uniform(0.5, 1.5))  # type: ignore[arg-type]
+    run.run_steps(StepClock(both, both, run.clock, run.writer), NoExchange())  # type: ignore[arg-type]
+    [length] = of_kind(events(tmp_path), "length")
+    assert length["verdict"] == "late"
+    # a look comes after a quarter more steps than the one before
+    assert 300 + (last_s - 300) / 1.25**2 < run.clock.now() < last_s

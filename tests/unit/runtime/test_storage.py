@@ -142,3 +142,14 @@ def test_reads_from_the_nfs_server_are_those_of_the_nearest_mount(tmp_path: Path
     places = {"hpc tmp/mnist": 1500, "hpc tmp/home/u/mnist": 2500, "hpc tmp/shm/mnist": None, "hpc": None}
     assert {place: storage.nfs_read_bytes(tmp_path / place, stats) for place in places} == places
     assert storage.nfs_read_bytes(tmp_path, tmp_path / "none") is None
+
+
+def test_an_automounter_stands_before_the_mount_that_it_made(tmp_path: Path) -> None:
+    """Direct maps and systemd's automounts: both have one mount point, the automounter's comes first."""
+    stats = tmp_path / "mountstats"
+    stats.write_text(
+        f"device systemd-1 mounted on {tmp_path} with fstype autofs\n"
+        f"device srv:/vol mounted on {tmp_path} with fstype nfs4 statvers=1.1\n"
+        "\topts:\trw\n\tbytes:\t1 2 3 4 5500 6 7 8\n"
+    )
+    assert storage.nfs_read_bytes(tmp_path / "mnist", stats) == 5500
