@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import stdtridf, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +57,11 @@ def sorted_quantile(values: Floats, share: float) -> float:
 def t_quantile(share: float, df: float) -> float:
     """Quantile of Student's t; of the normal law for infinite ``df``."""
     return float(stdtrit(df, share))
+
+
+def t_freedom(share: float, quantile: float) -> float:
+    """Degrees of freedom of the Student's t that has this quantile; infinite from the normal law's own on down."""
+    return float(stdtridf(share, quantile)) if quantile > t_quantile(share, math.inf) else math.inf
 
 
 def autocovariances(centred: Floats, lags: int) -> Floats:

@@ -84,3 +84,21 @@ def test_beyond_that_domain_too_few_steps_are_told(law: str, phi: float, count: 
 def test_a_run_of_enough_steps_is_left_in_peace(phi: float) -> None:
     values = series(np.random.default_rng(20260104), 50, phi)
     assert told_or_covered(MEAN_S * (1 + 0.1 * values))[1] < 0.01
+
+
+@pytest.mark.parametrize("repeats", [2, 3, 5])
+@pytest.mark.parametrize(
+    "beyond", [0.0, 1.0, 2.0, 3.0], ids=lambda times: f"runs scatter {times:g} times what they know"
+)
+def test_of_repeats_that_scatter_more_than_a_run_knows(repeats: int, beyond: float) -> None:
+    """At 0.95 and 4,000 trials the share is below 0.938 once in 4,000 times; wider is allowed."""
+    generator = np.random.default_rng(20260105)
+    error = 0.01
+    own = error * np.sqrt(generator.chisquare(30, size=(4000, repeats)) / 30)
+    rates = np.exp(math.hypot(1.0, beyond) * error * generator.normal(size=(4000, repeats)))
+    held = 0
+    for values, errors in zip(rates.tolist(), own.tolist(), strict=True):
+        within = [stats.Estimate(value, e, math.inf, 1, "within") for value, e in zip(values, errors, strict=True)]
+        estimate = stats.between_runs(values, within)
+        held += estimate.low <= 1 <= estimate.high
+    assert held / 4000 >= 0.938

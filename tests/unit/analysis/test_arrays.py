@@ -42,6 +42,16 @@ def test_student(share: float, df: float) -> None:
     assert arrays.t_quantile(share, df) == distributions.t.ppf(share, df)
 
 
+@pytest.mark.parametrize("df", [1.0, 1.5, 2.0, 7.3, 400.0])
+def test_freedom_of_students_t_from_its_quantile(df: float) -> None:
+    assert arrays.t_freedom(0.975, float(distributions.t.ppf(0.975, df))) == pytest.approx(df, rel=1e-6)
+
+
+@pytest.mark.parametrize("quantile", [0.0, 1.0, float(distributions.norm.ppf(0.975))])
+def test_freedom_where_no_students_t_is_so_narrow(quantile: float) -> None:
+    assert arrays.t_freedom(0.975, quantile) == math.inf
+
+
 @pytest.mark.parametrize("count", [5, 20, 200, 999, 1500])
 def test_autocovariances(count: int) -> None:
     values = np.random.default_rng(count).normal(size=count)
