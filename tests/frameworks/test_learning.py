@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,6 +49,14 @@ def test_discriminator_learns(maker, feed, framework):
     context = maker.context("dcgan_mnist", framework, batch_size=16)
     losses = train(maker.session(context), feed(context), 25)
     assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:3])
+
+
+@each_framework
+def test_what_a_batch_counts_is_kept_on_its_way_to_the_device(maker, feed, framework):
+    """Echoed images enter a step, though they are not fresh."""
+    context = maker.context("dcgan_mnist", framework, batch_size=4)
+    batch = maker.session(context).to_device(replace(feed(context)(0), samples=2, consumed=4))
+    assert (batch.samples, batch.consumed) == (2, 4)
 
 
 @each_framework

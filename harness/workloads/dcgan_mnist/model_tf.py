@@ -9,6 +9,7 @@ running averages, which nothing reads, see the generator's batch too. The sigmoi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -120,7 +121,7 @@ class Session:
         return ModelFacts("dcgan", parameters, trainable, parts)
 
     def to_device(self, batch: Batch) -> Batch:
-        return Batch(self._trainer.tensors(batch.data[:1]), batch.samples)
+        return replace(batch, data=self._trainer.tensors(batch.data[:1]))
 
     def step(self, batch: Batch) -> StepOutcome:
         self._trainer.exchange_s = 0.0

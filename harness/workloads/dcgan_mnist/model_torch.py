@@ -8,6 +8,8 @@ one (``keras_batch_norm``); where Adam adds epsilon (``adam``); and the random n
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
@@ -98,7 +100,7 @@ class Session:
     def to_device(self, batch: Batch) -> Batch:
         images = self._trainer.images(batch.data[0])
         self._trainer.synchronize()
-        return Batch((images,), batch.samples)
+        return replace(batch, data=(images,))
 
     def step(self, batch: Batch) -> StepOutcome:
         (images,) = batch.data
