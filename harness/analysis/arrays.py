@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtridf, stdtrit
+from scipy.special import stdtr, stdtridf, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +57,11 @@ def sorted_quantile(values: Floats, share: float) -> float:
 def t_quantile(share: float, df: float) -> float:
     """Quantile of Student's t; of the normal law for infinite ``df``."""
     return float(stdtrit(df, share))
+
+
+def t_beyond(value: float, df: float) -> float:
+    """How often Student's t lies farther from zero than ``value``, on either side."""
+    return 2 * float(stdtr(df, -abs(value)))
 
 
 def t_freedom(share: float, quantile: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.analysis.compare import Side, oriented
-from harness.analysis.stats import UNKNOWN, Estimate
+from harness.analysis.stats import UNKNOWN, Estimate, surely_unlike_one
 from harness.errors import UserError
 
 Verdict = Literal["kept", "regressed", "missing", "doubtful"]
@@ -106,27 +106,32 @@ def parse(text: str | bytes, name: str) -> Reference:
 def check(reference: Reference, side: Side, tolerance: float) -> list[Check]:
     """Every point of the reference against now.
 
-    *regressed*: worse by more than ``tolerance``, and 1 outside the ratio's interval where there is one. A point that
-    was not measured, or cannot be relied on now, is not kept either: absence is never success.
+    *regressed*: worse by more than ``tolerance``, and surely so among all points compared, where the ratio has an
+    interval: of builds in which nothing changed one in forty fails by chance, however many points they have. A point
+    that was not measured, or cannot be relied on now, is not kept either: absence is never success.
     """
-    return [_check(point, stored, reference, side, tolerance) for point, stored in reference.points.items()]
+    ends = [(_then(stored), side.values.get(point, UNKNOWN)) for point, stored in reference.points.items()]
+    better = reference.higher_is_better
+    ratios = [oriented(now, then, better) if now.value > 0 else UNKNOWN for then, now in ends]
+    surely = surely_unlike_one(ratios)
+    told = zip(reference.points.items(), ends, ratios, surely, strict=True)
+    return [
+        Check(point, stored.label, then, now, ratio, _verdict(point, ratio, sure or not ratio.known, side, tolerance))
+        for (point, stored), (then, now), ratio, sure in told
+    ]
 
 
-def _check(point: str, stored: StoredPoint, reference: Reference, side: Side, tolerance: float) -> Check:
+def _then(stored: StoredPoint) -> Estimate:
     kind: Any = "none" if stored.se_log is None else "between"
     error = math.nan if stored.se_log is None else stored.se_log
-    then = Estimate(stored.value, error, math.inf if stored.df is None else stored.df, stored.runs, kind)
-    now = side.values.get(point, UNKNOWN)
-    ratio = oriented(now, then, reference.higher_is_better) if now.value > 0 else UNKNOWN
-    return Check(point, stored.label, then, now, ratio, _verdict(point, ratio, side, tolerance))
+    return Estimate(stored.value, error, math.inf if stored.df is None else stored.df, stored.runs, kind)
 
 
-def _verdict(point: str, ratio: Estimate, side: Side, tolerance: float) -> Verdict:
+def _verdict(point: str, ratio: Estimate, surely: bool, side: Side, tolerance: float) -> Verdict:
     if not math.isfinite(ratio.value):
         return "missing"
     if not side.results[point].trusted:
         return "doubtful"
-    surely = not ratio.known or ratio.differs_from(1.0)
     return "regressed" if ratio.value < 1 - tolerance and surely else "kept"
 
 

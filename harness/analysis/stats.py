@@ -285,6 +285,30 @@ def ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
     return Estimate(value, math.sqrt(a + b), df, min(numerator.n, denominator.n), "ratio")
 
 
+def surely_unlike_one(ratios: Sequence[Estimate]) -> list[bool]:
+    """Of each of many ratios whether it differs from 1, such that of ratios that are all 1 any is found to in 5 %.
+
+    One by one, a twentieth of them would be. Holm's method (Scand. J. Statist. 6 (1979) 65): the least likely one must
+    be as unlikely as 5 % over their number, the next one as 5 % over the number of those left, and so on. A ratio
+    without an interval is not told apart from 1, and not counted.
+    """
+    chances = sorted((_chance_of_one(ratio), place) for place, ratio in enumerate(ratios) if ratio.known)
+    found = [False] * len(ratios)
+    for left, (chance, place) in zip(range(len(chances), 0, -1), chances, strict=True):
+        if chance * left > 1 - CONFIDENCE:
+            break
+        found[place] = True
+    return found
+
+
+def _chance_of_one(ratio: Estimate) -> float:
+    """How often a ratio that is 1 would be found as far from it as this one."""
+    away = abs(math.log(ratio.value))
+    if ratio.se_log == 0.0:
+        return 0.0 if away > 0 else 1.0
+    return arrays.t_beyond(away / ratio.se_log, ratio.df)
+
+
 def spread(values: Sequence[float]) -> float:
     """(largest - smallest) / mean of the repeats; NaN for fewer than two."""
     usable = np.asarray([value for value in values if math.isfinite(value)], dtype=np.float64)

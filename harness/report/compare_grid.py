@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from harness.analysis.compare import Comparison, Pair, Side
 from harness.analysis.reference import Check, Reference
 from harness.analysis.scaling import naming_axes, point_label
+from harness.analysis.stats import CONFIDENCE
 from harness.report.grid import Grid
 from harness.report.numbers import DASH, number, with_interval
 
@@ -19,6 +20,8 @@ _NORMALISED = (
     ("of_ceiling", "of ceiling"),
 )
 _CEILING = "images/s for each. of ceiling: share of the best rate of this model on as many ranks in the same campaign."
+#: From so many points on, one verdict or more is likely to be due to chance.
+_MANY = 14
 #: Conditions with more text than this are shown shortened.
 _MOST_TEXT = 60
 
@@ -99,6 +102,7 @@ def _notes(found: Comparison) -> tuple[str, ...]:
         notes.append(f"Geometric mean of {len(trusted)} points: {with_interval(found.overall)}: {told}.")
     elif trusted:
         notes.append("One point alone can be relied on: no mean.")
+    notes += _cautions(trusted)
     for name, side, points in _alone(found):
         notes.append(f"{len(points)} points were measured or planned only in {name} ({side}).")
     notes += [
@@ -106,6 +110,20 @@ def _notes(found: Comparison) -> tuple[str, ...]:
     ]
     notes.append("In brackets: 95 % interval; not resolvable: it holds 1. See `harness check` for what not to rely on.")
     return tuple(notes)
+
+
+def _cautions(trusted: Sequence[Pair]) -> list[str]:
+    """What the verdicts of single points do not know."""
+    once = sum(pair.ratio.known and min(pair.first.n, pair.second.n) == 1 for pair in trusted)
+    said = (
+        [f"Run once on a side: {once} of {len(trusted)}; such intervals know nothing of how runs differ."]
+        if once
+        else []
+    )
+    if len(trusted) >= _MANY:
+        lucky = round((1 - CONFIDENCE) * len(trusted))
+        said.append(f"Of {len(trusted)} points without a change, about {lucky} are called better or worse by chance.")
+    return said
 
 
 def _alone(found: Comparison) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -124,8 +142,8 @@ def check_grid(reference: Reference, checks: Sequence[Check], side: Side, tolera
         (c.label, with_interval(c.then), with_interval(c.now), with_interval(c.ratio), c.verdict) for c in checks
     )
     notes = [
-        f"regressed: worse than the reference by more than {tolerance:.0%}, and surely so; missing or doubtful "
-        "points are not kept either."
+        f"regressed: worse than the reference by more than {tolerance:.0%}, and surely so among {len(checks)} points; "
+        "missing or doubtful points are not kept either."
     ]
     for name, values in side.conditions.items():
         then = tuple(reference.conditions.get(name, ()))

@@ -42,6 +42,13 @@ def test_student(share: float, df: float) -> None:
     assert arrays.t_quantile(share, df) == distributions.t.ppf(share, df)
 
 
+@pytest.mark.parametrize("df", [1.0, 4.5, 30.0, math.inf])
+@pytest.mark.parametrize("value", [0.0, 1.0, -2.5, 40.0])
+def test_what_lies_beyond_in_students_t(value: float, df: float) -> None:
+    law = distributions.norm if df == math.inf else distributions.t(df)
+    assert arrays.t_beyond(value, df) == pytest.approx(2 * law.sf(abs(value)), rel=1e-9)
+
+
 @pytest.mark.parametrize("df", [1.0, 1.5, 2.0, 7.3, 400.0])
 def test_freedom_of_students_t_from_its_quantile(df: float) -> None:
     assert arrays.t_freedom(0.975, float(distributions.t.ppf(0.975, df))) == pytest.approx(df, rel=1e-6)

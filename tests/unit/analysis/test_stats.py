@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats as distributions
 
 from harness.analysis import stats
 from harness.analysis.stats import Estimate
@@ -143,6 +144,46 @@ def test_ratio_of_unknowns_has_a_value_but_no_interval() -> None:
     assert quotient.value == pytest.approx(2.0)
     assert not quotient.known
     assert not quotient.differs_from(1.0)
+
+
+def repeated(generator: np.random.Generator, value: float, scatter: float) -> Estimate:
+    return stats.between_runs(list(value * np.exp(scatter * generator.normal(size=3))))
+
+
+def test_of_many_ratios_without_a_change_none_is_found_to_have_one() -> None:
+    """One by one, 34 % of the families would have one; at 5 %, more than 35 of 400 are seen once in 2,000 times."""
+    generator = np.random.default_rng(8)
+    families, alone, together = 400, 0, 0
+    for _ in range(families):
+        ratios = [stats.ratio(*(repeated(generator, 100.0, 0.1) for _ in range(2))) for _ in range(10)]
+        alone += any(ratio.differs_from(1.0) for ratio in ratios)
+        together += any(stats.surely_unlike_one(ratios))
+    assert alone > 80
+    assert together <= 35
+
+
+def test_of_many_ratios_those_with_a_change_are_found() -> None:
+    generator = np.random.default_rng(9)
+    values = [100.0, 50.0, 100.0, 200.0, 100.0]
+    ratios = [stats.ratio(repeated(generator, v, 0.02), repeated(generator, 100.0, 0.02)) for v in values]
+    assert stats.surely_unlike_one(ratios) == [False, True, False, True, False]
+
+
+def test_holms_steps() -> None:
+    def ratio(chance: float) -> Estimate:
+        return Estimate(math.exp(float(distributions.norm.isf(chance / 2))), 1.0, math.inf, 3, "ratio")
+
+    assert stats.surely_unlike_one([ratio(0.04), ratio(0.012), ratio(0.02)]) == [True, True, True]
+    assert stats.surely_unlike_one([ratio(0.03), ratio(0.012), ratio(0.026)]) == [False, True, False]
+    assert stats.surely_unlike_one([ratio(0.017), ratio(0.018)]) == [True, True]
+    assert stats.surely_unlike_one([ratio(0.026), ratio(0.026)]) == [False, False]
+    exact = Estimate(1.1, 0.0, math.inf, 3, "ratio")
+    assert stats.surely_unlike_one([exact, stats.UNKNOWN, Estimate(1.0, 0.0, math.inf, 3, "ratio")]) == [
+        True,
+        False,
+        False,
+    ]
+    assert stats.surely_unlike_one([]) == []
 
 
 def test_spread() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from evidence_support import FakeCampaign, FakeRun
@@ -125,6 +127,42 @@ def test_the_exit_code_tells_a_regression(
     done = call(tmp_path / "now", "c", "--reference", str(reference), "--json")
     assert [check["verdict"] for check in json.loads(done.output)] == verdicts
     assert done.exit_code == code
+
+
+def scattered(root: Path, generator: np.random.Generator) -> None:
+    made = FakeCampaign(root, "c", repeats=3)
+    for cores in range(1, 15):
+        for repeat in range(3):
+            steps = [1.0] + [0.1 * math.exp(0.1 * generator.normal())] * 20
+            made.add(Axes(workload="replay", cpu_cores=cores, steps_timed=20), FakeRun([steps]), repeat=repeat)
+    made.save()
+
+
+def test_one_of_many_points_that_looks_slower_by_luck_fails_no_build(tmp_path: Path) -> None:
+    """Fourteen points whose runs scatter by 10 %, twice: nothing changed, and one verdict is due to chance."""
+    generator = np.random.default_rng(5)
+    scattered(tmp_path / "then", generator)
+    scattered(tmp_path / "now", generator)
+    path = tmp_path / "r.json"
+    call(tmp_path / "then", "c", "--save-reference", str(path))
+    done = call(tmp_path / "now", "c", "--reference", str(path), "--json")
+    checks = json.loads(done.output)
+    assert any(c["ratio"]["high"] < 1 and c["ratio"]["value"] < 0.9 for c in checks)
+    assert {c["verdict"] for c in checks} == {"kept"} and done.exit_code == 0
+    shutil.copytree(tmp_path / "then" / "c", tmp_path / "now" / "old")
+    text = " ".join(call(tmp_path / "now", "old", "c", "--format", "markdown").output.split())
+    assert "Of 14 points without a change, about 1 are called better or worse by chance." in text
+
+
+def test_a_point_run_once_says_that_runs_may_differ(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        made = FakeCampaign(tmp_path, name, repeats=1)
+        for cores in (1, 2):
+            axes = Axes(workload="replay", cpu_cores=cores, steps_timed=20)
+            made.add(axes, FakeRun([[1.0] + [0.1 / cores, 0.11 / cores] * 10]))
+        made.save()
+    text = call(tmp_path, "old", "new", "--format", "markdown").output
+    assert "Run once on a side: 2 of 2" in text
 
 
 def test_a_doubtful_point_is_not_kept(tmp_path: Path, reference: Path) -> None:
