@@ -116,16 +116,25 @@ class Trainer:
             torch.cuda.synchronize(self.device)
 
 
+#: device → what names its compiler, and those that are looked for where nothing does (torch._inductor, triton.runtime)
+_COMPILERS = {"cpu": ("CXX", ("g++",)), "cuda": ("CC", ("gcc", "clang"))}
+
+
 def need_compiler(device: str) -> None:
-    """torch.compile writes C++ for CPUs (``torch._inductor.config.cpp.cxx``) and builds it in the first step.
+    """torch.compile writes C++ for CPUs (``torch._inductor.config.cpp.cxx``), and Triton what starts its kernels on a
+    GPU in C; both are built in the first step.
 
     Raises:
         UserError: there is nothing to build it with.
     """
-    compiler = os.environ.get("CXX", "g++")
-    if device == "cpu" and shutil.which(compiler) is None:
-        remedy = "load a module that has one, name it in CXX, or set compile: false"
-        raise UserError(f"compile: torch.compile needs a C++ compiler, and there is no {compiler} here; {remedy}")
+    variable, usual = _COMPILERS[device]
+    wanted = [os.environ[variable]] if variable in os.environ else usual
+    if not any(map(shutil.which, wanted)):
+        remedy = f"load a module that has one, name it in {variable}, or set compile: false"
+        raise UserError(
+            f"compile: torch.compile needs a {'C++' if device == 'cpu' else 'C'} compiler, and there is no "
+            f"{' or '.join(wanted)} here; {remedy}"
+        )
 
 
 def _in_layout_of(parameter: Tensor, gradient: Tensor) -> Tensor:

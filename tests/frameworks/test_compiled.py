@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,3 +38,18 @@ def test_a_missing_compiler_is_said_before_the_first_step(maker: Any, monkeypatc
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(UserError, match="there is no no-such-compiler here; load a module .* or set compile: false"):
         maker.session(maker.context("lenet_mnist", "torch", batch_size=16, compile=True))
+
+
+def test_kernels_for_a_gpu_need_a_c_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Triton takes CC, else gcc or clang, to build what starts them, and fails in the first step without."""
+    from harness.workloads.training_torch import need_compiler
+
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="needs a C compiler, and there is no gcc or clang here; .* name it in CC"):
+        need_compiler("cuda")
+    (tmp_path / "clang").touch(mode=0o755)
+    need_compiler("cuda")
+    monkeypatch.setenv("CC", "icx")
+    with pytest.raises(UserError, match="there is no icx here"):
+        need_compiler("cuda")
