@@ -26,6 +26,8 @@ INTERVAL_SECONDS = 1.0
 #: for the last sample, at the lowest priority on what may be a busy node; usually some milliseconds
 PATIENCE_SECONDS = 10.0
 _RAPL = Path("/sys/class/powercap")
+_DISKS = Path("/sys/block")
+_CARDS = Path("/sys/class/net")
 
 
 class Sampler:
@@ -167,24 +169,46 @@ def _microjoules(path: Path) -> int | None:
     return int(text) if text.isdigit() else None
 
 
+class Devices:
+    """Bytes that the node's disks have read and its network cards received.
+
+    Only what has hardware under it, which sysfs shows as ``device``, is counted: what a logical volume, a RAID or a
+    loop reads, its disks read too; what a bond or a bridge receives, came in through its cards; and loopback carries
+    what the node's own processes tell each other. A container may have nothing but virtual cards.
+    """
+
+    def __init__(self, disks: Path = _DISKS, cards: Path = _CARDS):
+        self._disks = _with_hardware(disks)
+        self._cards = _with_hardware(cards) or {card.name for card in cards.glob("*")} - {"lo"}
+
+    def read_and_received(self) -> tuple[int, int]:
+        """Since the node started."""
+        read = psutil.disk_io_counters(perdisk=True)
+        received = psutil.net_io_counters(pernic=True)
+        return (
+            sum(counted.read_bytes for disk, counted in read.items() if disk in self._disks),
+            sum(counted.bytes_recv for card, counted in received.items() if card in self._cards),
+        )
+
+
+def _with_hardware(root: Path) -> set[str]:
+    # sysfs writes cciss/c0d0 with an exclamation mark
+    return {entry.parent.name.replace("!", "/") for entry in root.glob("*/device")}
+
+
 class NodeSampler:
     """Takes the records; counters start at zero with the first one."""
 
     def __init__(self, pids: Sequence[int], origin_s: float, gpus: Sequence[str] = ()):
         self._pids, self._origin_s = pids, origin_s
         self._gpus = Gpus(gpus)
-        self._first = self._counters()
+        self._devices = Devices()
+        self._first = self._devices.read_and_received()
         self._rapl = Rapl()
         psutil.cpu_percent(percpu=True)  # the first call opens the interval
 
-    @staticmethod
-    def _counters() -> tuple[int, int]:
-        disk = psutil.disk_io_counters()
-        network = psutil.net_io_counters()
-        return (disk.read_bytes if disk else 0, network.bytes_recv if network else 0)
-
     def sample(self) -> dict[str, Any]:
-        disk, network = self._counters()
+        disk, network = self._devices.read_and_received()
         joules = self._rapl.joules()
         record = {
             "t_s": round(time.monotonic() - self._origin_s, 6),

@@ -11,7 +11,7 @@ import pytest
 
 from harness.files import read_json_lines
 from harness.runtime import provenance, samplers
-from harness.runtime.samplers import Gpus, NodeSampler, Sampler, rss_bytes
+from harness.runtime.samplers import Devices, Gpus, NodeSampler, Sampler, rss_bytes
 
 
 def test_records_have_their_fields_and_count_from_the_start(tmp_path: Path) -> None:
@@ -77,6 +77,35 @@ def test_a_node_without_nvml_has_no_gpus(monkeypatch: pytest.MonkeyPatch) -> Non
     assert Gpus(["0", "1"]).sample() == []
     facts = provenance.host_facts()
     assert (facts["gpus"], facts["gpu_model"]) == ([], None)
+
+
+def devices(root: Path, hardware: set[str], virtual: set[str]) -> Path:
+    for name in hardware | virtual:
+        (root / name).mkdir(parents=True)
+    for name in hardware:
+        (root / name / "device").mkdir()
+    return root
+
+
+def test_bytes_that_pass_through_layers_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A logical volume on a RAID of two disks, a squashfs on it; two cards bonded, a VLAN on the bond, loopback."""
+    disks = devices(tmp_path / "block", {"sda", "sdb", "cciss!c0d0"}, {"md0", "dm-0", "loop0"})
+    cards = devices(tmp_path / "net", {"eth0", "eth1"}, {"bond0", "bond0.7", "lo"})
+    read = {"sda": 100, "sda1": 100, "sdb": 150, "md0": 250, "dm-0": 250, "loop0": 90, "cciss/c0d0": 7}
+    received = {"eth0": 20, "eth1": 30, "bond0": 50, "bond0.7": 50, "lo": 9000}
+    counted = types.SimpleNamespace
+    monkeypatch.setattr(
+        samplers.psutil,
+        "disk_io_counters",
+        lambda perdisk: {name: counted(read_bytes=count) for name, count in read.items()},
+    )
+    monkeypatch.setattr(
+        samplers.psutil,
+        "net_io_counters",
+        lambda pernic: {name: counted(bytes_recv=count) for name, count in received.items()},
+    )
+    assert Devices(disks, cards).read_and_received() == (257, 50)
+    assert Devices(tmp_path / "none", devices(tmp_path / "veth", set(), {"eth0", "lo"})).read_and_received() == (0, 20)
 
 
 def test_memory_is_that_of_the_whole_tree() -> None:
