@@ -19,7 +19,7 @@ from harness.analysis.capacity_fit import Model, model_of, samples
 from harness.analysis.capacity_lanes import Floats, Setting
 from harness.analysis.points import sort_key
 from harness.analysis.recommend import FEWEST_POINTS, SHARE
-from harness.analysis.recommend_settings import Layout, Search
+from harness.analysis.recommend_settings import Layout, Search, fails
 
 #: Fits to redrawn data on which a decision rests.
 DRAWS = 60
@@ -79,6 +79,7 @@ def decide(
         measured: ids of the points measured, trusted or not; they are not proposed again.
         count: how many points to propose at once.
     """
+    planned, candidates = len(candidates), [c for c in candidates if not fails(group, c.setting)] or candidates
     left = [c for c in candidates if c.point_id not in measured]
     first = [p for p in spanning(candidates) if p not in measured]
     if first:
@@ -92,7 +93,7 @@ def decide(
         return Decision((), "every point is measured", answer)
     reason, chosen = _unproven(view) or ("", -1)
     if not reason and _agreed(view) and len(group.observations) >= FEWEST_POINTS:
-        return Decision((), f"settled after {len(measured)} of {len(candidates)} points", answer)
+        return Decision((), f"settled after {len(measured)} of {planned} points", answer)
     points = [chosen] if reason else []
     points += [i for i in _most_telling(view, count) if i not in points]
     reason = reason or "it tells most about the recommendation for its node-hours"

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats as distributions
 
-from harness.analysis import findings
+from harness.analysis import findings, stats
+from harness.analysis.capacity import comparable, unlike_most
 from harness.analysis.findings import Finding
 from harness.analysis.points import PointResult
 from harness.model.columns import AXIS_COLUMNS
@@ -23,7 +24,7 @@ DRIFT_LIMIT = 0.05
 COLD_SHARE, WARM_SHARE = 0.5, 0.05
 #: Memory with the most workers over that with the fewest.
 MEMORY_FACTOR = 1.5
-#: A rate this much higher counts as help.
+#: A rate this much higher counts as help, where it is told apart from chance.
 HELP = 1.05
 
 
@@ -38,7 +39,7 @@ class CampaignFinding:
 def campaign_findings(table: pd.DataFrame, results: Sequence[PointResult]) -> list[CampaignFinding]:
     """Findings on a campaign's table of runs and the results of its points."""
     done = table[(table["state"] == JobState.SUCCEEDED.value) & table["images_per_s"].notna()]
-    found = [*_canaries(done), *_drift(done), *_mixed_caches(done), *_memory(results)]
+    found = [*_canaries(done), *_drift(done), *_mixed_caches(done), *_memory(results), *_unlike(results)]
     return sorted(found, key=lambda one: one.finding.code)
 
 
@@ -99,6 +100,20 @@ def _mixed_caches(done: pd.DataFrame) -> Iterator[CampaignFinding]:
             yield CampaignFinding(findings.make("cold_and_warm_mixed", advice, cold=cold, warm=warm), (str(point),))
 
 
+def _unlike(results: Sequence[PointResult]) -> Iterator[CampaignFinding]:
+    """Points that are compared with each other, and ran with other versions, hardware or data than most of them."""
+    for members in comparable([r for r in results if r.runs and r.variant == 0]):
+        told: dict[str, list[str]] = {}
+        for point, difference in unlike_most(members).items():
+            told.setdefault(difference, []).append(point)
+        for difference, points in told.items():
+            advice = (
+                "A speed-up between such points is not that of the axis: measure them anew (`harness run --fresh`)."
+            )
+            finding = findings.make("conditions_differ", advice, points=len(points), difference=difference)
+            yield CampaignFinding(finding, tuple(points))
+
+
 def _memory(results: Sequence[PointResult]) -> Iterator[CampaignFinding]:
     """Memory against the number of workers, all else equal."""
     for series in _along(results, "workers"):
@@ -126,17 +141,23 @@ def advised(finding: Finding, result: PointResult, results: Sequence[PointResult
         return _with_caches(finding, result, results)
     tried: list[str] = []
     helped: list[str] = []
+    unsure: list[str] = []
     for axis in _REMEDIES.get(finding.code, ()):
         for series in _around(result, results, axis):
-            best = max(series, key=lambda r: r.rate.value)
-            gain = best.rate.value / result.rate.value
-            word = f"{axis} {best.axes.get(axis)}"
-            (helped if gain > HELP else tried).append(f"{word} (× {gain:.2f})" if gain > HELP else axis)
-    if not tried and not helped:
+            best = max((r for r in series if r.trusted or r is result), key=lambda r: r.rate.value)
+            gain = stats.ratio(best.rate, result.rate)
+            if gain.value <= HELP:
+                tried.append(axis)
+            else:
+                (helped if gain.differs_from(1.0) else unsure).append(
+                    f"{axis} {best.axes.get(axis)} (× {gain.value:.2f})"
+                )
+    if not tried and not helped and not unsure:
         return finding
     words = [f"Here {', '.join(helped)} helped: use it."] if helped else []
+    words += [f"Perhaps by chance {', '.join(unsure)} was faster: repeat."] if unsure else []
     words += [f"Already varied without help: {', '.join(tried)}."] if tried else []
-    if not helped and finding.code in findings.INPUT_BOUND:
+    if not helped and not unsure and finding.code in findings.INPUT_BOUND:
         left = [axis for axis in _LOADER_AXES if axis not in tried]
         words.append(f"Left to try: {', '.join(left)}." if left else "Preparation itself is what takes the time.")
     return replace(finding, advice=" ".join(words))

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.analysis import findings
 from harness.analysis.capacity_lanes import Setting
-from harness.analysis.points import PointResult, sort_key
+from harness.analysis.points import PointResult, failed_and_ended, sort_key
 from harness.analysis.scaling import label
 from harness.catalog import FRAMEWORKS
 
 #: Axes that a user may turn to get more rate from the same training; all others say what is trained.
 KNOBS = ("cpu_cores", "workers", "parallel_threads", "prefetch", "storage", "nodes", "ranks_per_node")
+#: What all points of a question must have run with. Not among them: the MPI library, which names itself in another way
+#: where one process runs alone, and the cache's state, which is an outcome of the axis ``cache``.
+ALIKE = (
+    "framework_version",
+    "device",
+    "cpu_model",
+    "gpu_model",
+    "gpu_driver",
+    "dataset_origin",
+    "dataset_digest",
+    "parameters",
+)
+#: A setting of whose repeats this share failed is not recommended.
+TOO_OFTEN = 0.5
 #: Axes that do not change what a rate means.
 BESIDE = frozenset({*KNOBS, "seed", "steps_warmup", "steps_timed", "interval_percent", "profile", "comm"})
 
@@ -23,18 +38,20 @@ BESIDE = frozenset({*KNOBS, "seed", "steps_warmup", "steps_timed", "interval_per
 class Observation:
     """A rate measured at a setting: ``se_log`` is the standard error of its logarithm, NaN where unknown.
 
-    ``wait_share``: of the time in which training waited for data there, NaN where not recorded.
+    ``wait_share``: of the time in which training waited for data there, NaN where not recorded. ``runs``: how many
+    there were, 0 where unknown; with one, ``se_log`` does not know how runs differ.
     """
 
     setting: Setting
     rate: float
     se_log: float
     wait_share: float = math.nan
+    runs: int = 0
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A point that no conclusion may rest on. ``code``: unsteady, binding, failed or doubtful."""
+    """A point that no conclusion may rest on. ``code``: unsteady, binding, failed, conditions or doubtful."""
 
     point: str
     code: str
@@ -47,7 +64,9 @@ class Group:
 
     ``axes`` are those of its first point. ``computes_on_cores``: there is no accelerator, so the training itself runs
     on the CPU cores. ``loads_inline``: workers 0 means loading in the training's own time. ``other_variants`` counts
-    results of the same points under other conditions, which are not merged.
+    results of the same points under other conditions, which are not merged. ``failures``: how many attempts failed, and
+    how many failed or succeeded, of each setting. ``broken``: settings of whose repeats half or more
+    have failed and not been tried again with success.
     """
 
     key: Mapping[str, Any]
@@ -58,6 +77,8 @@ class Group:
     loads_inline: bool
     other_variants: int = 0
     point_ids: tuple[str, ...] = ()
+    failures: Mapping[Setting, tuple[int, int]] = field(default_factory=dict)
+    broken: tuple[Setting, ...] = ()
 
     @property
     def label(self) -> str:
@@ -94,34 +115,63 @@ def groups_of(
     results: Sequence[PointResult], varied: Sequence[str], scopes: Mapping[str, str] | None = None
 ) -> list[Group]:
     """The groups, each to be answered on its own. Axes other than knobs tell them apart; names come from ``varied``."""
+    named = [name for name in varied if results and name in _apart(results)] or ["workload", "framework"]
+    return [_group(members, named, scopes) for members in comparable(results)]
+
+
+def comparable(results: Sequence[PointResult]) -> list[list[PointResult]]:
+    """Results that differ in knobs alone, together."""
     found: dict[tuple[Any, ...], list[PointResult]] = {}
-    apart = [name for name in (results[0].axes if results else {}) if name not in BESIDE]
     for result in results:
-        found.setdefault(tuple(_hashable(result.axes.get(name)) for name in apart), []).append(result)
-    named = [name for name in varied if name in apart] or ["workload", "framework"]
-    return [_group(members, named, scopes) for members in found.values()]
+        found.setdefault(tuple(_hashable(result.axes.get(name)) for name in _apart(results)), []).append(result)
+    return list(found.values())
+
+
+def _apart(results: Sequence[PointResult]) -> list[str]:
+    return [name for name in results[0].axes if name not in BESIDE]
 
 
 def _group(members: Sequence[PointResult], named: Sequence[str], scopes: Mapping[str, str] | None) -> Group:
     first = members[0].axes
     usual = [r for r in members if r.variant == 0]
-    good = [r for r in usual if r.trusted and r.rate.value > 0]
+    unlike = unlike_most([r for r in usual if r.trusted and r.rate.value > 0])
+    good = [r for r in usual if r.trusted and r.rate.value > 0 and r.point_id not in unlike]
     told = [name for name in KNOBS if len({r.axes.get(name) for r in usual}) > 1] or list(KNOBS)
     return Group(
         key=key_of(first, named),
         axes=first,
         observations=tuple(_observation(r, scopes) for r in good),
-        left_out=tuple(_left_out(r, told) for r in usual if r not in good),
+        left_out=tuple(_left_out(r, told, unlike.get(r.point_id, "")) for r in usual if r not in good),
         computes_on_cores=not first.get("gpus_per_rank") and first.get("framework") in FRAMEWORKS,
         loads_inline=first.get("framework") != "tensorflow",
         other_variants=len(members) - len(usual),
         point_ids=tuple(r.point_id for r in usual),
+        failures={setting_of(r.axes, scopes): failed_and_ended(r.attempts) for r in usual},
+        broken=tuple(setting_of(r.axes, scopes) for r in usual if _broken(*failed_and_ended(r.states))),
     )
+
+
+def _broken(failed: int, ended: int) -> bool:
+    """One failure among two repeats is not enough: any node breaks once."""
+    return failed > 0 and failed >= TOO_OFTEN * ended and (failed, ended) != (1, 2)
+
+
+def unlike_most(results: Sequence[PointResult]) -> dict[str, str]:
+    """Points that ran with something else than most, in :data:`ALIKE`: id → with what. Unknown is like anything."""
+    found: dict[str, str] = {}
+    for name in ALIKE:
+        values = {r.point_id: r.conditions.get(name) for r in results}
+        known = Counter(value for value in values.values() if value is not None)
+        if len(known) > 1:
+            usual = known.most_common(1)[0][0]
+            said = {point: f"{name} was {value}, where most have {usual}" for point, value in values.items()}
+            found = {p: said[p] for p, value in values.items() if value not in (None, usual)} | found
+    return found
 
 
 def _observation(result: PointResult, scopes: Mapping[str, str] | None) -> Observation:
     waited = result.means.get("wait_share", math.nan)
-    return Observation(setting_of(result.axes, scopes), result.rate.value, result.rate.se_log, waited)
+    return Observation(setting_of(result.axes, scopes), result.rate.value, result.rate.se_log, waited, result.runs)
 
 
 def key_of(axes: Mapping[str, Any], named: Sequence[str]) -> dict[str, Any]:
@@ -129,9 +179,11 @@ def key_of(axes: Mapping[str, Any], named: Sequence[str]) -> dict[str, Any]:
     return {name: axes.get(name) for name in named if not (name == "framework" and axes.get(name) == "none")}
 
 
-def _left_out(result: PointResult, told: Sequence[str]) -> LeftOut:
+def _left_out(result: PointResult, told: Sequence[str], unlike: str) -> LeftOut:
     point = label({name: result.axes.get(name) for name in told if result.axes.get(name) is not None})
     codes = {finding.code for finding in result.findings}
+    if unlike:
+        return LeftOut(point, "conditions", unlike)
     if not result.runs:
         states = ", ".join(sorted(result.states)) or "not run"
         return LeftOut(point, "failed", f"no run succeeded ({states})")

@@ -57,6 +57,7 @@ CODES: dict[str, tuple[str, str]] = {
     "memory_grows_with_workers": ("info", "each loader worker costs memory"),
     "cache_not_as_wanted": ("warning", "the page cache was not in the wanted state"),
     "provenance_differs": ("warning", "repeats of a point ran under different conditions and are not merged"),
+    "conditions_differ": ("warning", "points that are compared ran under different conditions"),
     "spread_between_runs": ("warning", "repeats of a point differ much"),
     "one_repeat": ("info", "one repeat only: the spread between runs is unknown"),
 }
@@ -120,7 +121,10 @@ def from_event(event: Mapping[str, Any]) -> Finding:
 
 def to_json(findings: Iterable[Finding]) -> str:
     """A JSON list, the content of the ``findings`` column."""
-    return json.dumps([vars(finding) for finding in findings], ensure_ascii=False, default=str)
+    return _ENCODER.encode([vars(finding) for finding in findings])
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 def parse(text: str | None) -> list[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -39,8 +39,9 @@ class PointResult:
 
     ``axes`` holds every axis and option by column name. ``conditions`` are the must-match columns of its runs;
     a point whose runs differ there has several results, of which ``variant`` 0 has the most runs. ``states`` counts
-    the states of the attempts that count. ``findings`` concern the runs that the numbers come from, ``failures``
-    the runs that gave none. ``means`` holds means over the runs of :data:`MEAN_COLUMNS`, where known.
+    the states of the attempts that count, ``attempts`` those of all, also of such as were tried again. ``findings``
+    concern the runs that the numbers come from, ``failures`` the runs that gave none. ``means`` holds means over the
+    runs of :data:`MEAN_COLUMNS`, where known.
     """
 
     point_id: str
@@ -57,6 +58,7 @@ class PointResult:
     findings: tuple[Finding, ...]
     failures: tuple[Finding, ...]
     means: Mapping[str, float] = field(default_factory=dict)
+    attempts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def trusted(self) -> bool:
@@ -69,16 +71,26 @@ class PointResult:
         )
 
 
+def failed_and_ended(states: Mapping[str, int]) -> tuple[int, int]:
+    """How many attempts failed or had to be stopped at their walltime, and these with those that succeeded."""
+    failed = sum(states.get(state.value, 0) for state in (JobState.FAILED, JobState.TIMED_OUT))
+    return failed, failed + states.get(JobState.SUCCEEDED.value, 0)
+
+
 def point_results(table: pd.DataFrame) -> list[PointResult]:
     """Results of every point with at least one attempt, sorted by the axes."""
     counting = table[table["counts"].fillna(False).astype(bool)]
+    attempts = {
+        str(point): Counter(str(state) for state in states) for point, states in table.groupby("point_id")["state"]
+    }
     results = []
-    for _, runs in counting.groupby("point_id", sort=False):
+    for point, runs in counting.groupby("point_id", sort=False):
         succeeded = runs[(runs["state"] == JobState.SUCCEEDED.value) & runs["images_per_s"].notna()]
         groups = [group for _, group in succeeded.groupby(list(MUST_MATCH), dropna=False, sort=False)]
         groups.sort(key=len, reverse=True)
         for variant, group in enumerate(groups or [succeeded]):
-            results.append(_result(runs, group, variant, differing_conditions(groups)))
+            result = _result(runs, group, variant, differing_conditions(groups))
+            results.append(replace(result, attempts=dict(attempts[str(point)])))
     return sorted(results, key=lambda result: sort_key(result.axes.values()))
 
 

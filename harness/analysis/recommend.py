@@ -90,6 +90,9 @@ def recommend(
     """The cheapest setting that reaches ``share`` of the ceiling within ``limits``, or the reason to give none."""
     if refused := _unfit_data(group):
         return refused
+    candidates = by_layout(group, limits or {})
+    if not candidates:
+        return _refuse(group, "failed", "half of the runs or more failed at every setting that may be asked for")
     model = model_of(group)
     if model is None or not len(model.held_out):
         return _refuse(group, "too_few_points", f"{len(group.observations)} points are too few for the model's terms")
@@ -97,7 +100,7 @@ def recommend(
         reason = f"points left out are predicted with a median error of {model.held_out_median:.0%}"
         advice = "Look for neighbours on the nodes (`harness check`), repeat, or split what the points have in common."
         return _refuse(group, "model_misfit", reason, advice, model)
-    return _judge(group, model, Search(by_layout(group, limits or {}), share), draws, limits or {})
+    return _judge(group, model, Search(candidates, share), draws, limits or {})
 
 
 def _unfit_data(group: Group) -> Refused | None:
@@ -119,6 +122,7 @@ _ADVICE = {
     "nothing_varied": "Vary cpu_cores, workers, parallel_threads, prefetch, storage or nodes in the sweep.",
     "unsteady": "Give the sweep more timed steps (`steps: {timed: …}`) until `harness check` finds every run steady.",
     "binding": "Have the cores granted that are asked for: see `harness check` for what each rank could use.",
+    "conditions": "Measure all points under the same conditions: `harness run SWEEP --fresh`.",
     "failed": "See why with `harness check`, then `harness retry`.",
     "doubtful": "See `harness check`.",
 }
@@ -270,8 +274,19 @@ def _notes(group: Group, fit: Fit, setting: Setting, limits: Mapping[str, int]) 
             )
     if all(not math.isfinite(o.se_log) for o in group.observations):
         notes.append("no point has an interval of its own; the scatter about the model stands for it")
+    if once := sum(o.runs == 1 for o in group.observations):
+        points = "the points were" if once == len(group.observations) else f"{once} points were"
+        notes.append(f"{points} run once: intervals do not know how runs differ; repeat before relying on them")
     if setting not in group.settings:
-        notes.append("this very setting was not measured; the rate is predicted")
+        notes.append("this very setting was not measured, or could not be used; the rate is predicted")
+    failed, ended = group.failures.get(setting, (0, 0))
+    if failed:
+        notes.append(f"{failed} of {ended} runs of this very setting failed: see why with `harness check`")
+    if broken := len(group.broken):
+        settings = "a setting" if broken == 1 else f"{broken} settings"
+        notes.append(
+            f"half of the runs or more failed at {settings}: neither that nor more workers there is considered"
+        )
     if group.other_variants:
         notes.append(f"{group.other_variants} results of the same points under other conditions are left aside")
     return tuple(notes)

@@ -33,7 +33,7 @@ class Layout:
 
 
 def by_layout(group: Group, limits: Mapping[str, int]) -> dict[Layout, list[Setting]]:
-    """The candidates of each measured layout, smallest job first.
+    """The candidates of each measured layout, smallest job first; none of a layout where all failed.
 
     Cores, workers and threads take whole numbers from the least measured to :data:`REACH` times the largest; prefetch,
     storage and layout only measured values. Knobs that went together when measured go together here.
@@ -43,7 +43,23 @@ def by_layout(group: Group, limits: Mapping[str, int]) -> dict[Layout, list[Sett
     """
     measured = {Layout(s.nodes, s.ranks_per_node) for s in group.settings}
     layouts = sorted(measured, key=lambda layout: (layout.ranks, layout.nodes))
-    return {layout: _candidates(group, layout, limits) for layout in layouts}
+    found = {layout: _candidates(group, layout, limits) for layout in layouts}
+    works = {layout: [s for s in settings if not fails(group, s)] for layout, settings in found.items()}
+    return {layout: settings for layout, settings in works.items() if settings}
+
+
+def fails(group: Group, setting: Setting) -> bool:
+    """Whether it is a broken setting, or one with more of what a loader takes at the same cores, storage and layout."""
+    return any(_more_of(setting, broken) for broken in group.broken)
+
+
+def _more_of(setting: Setting, other: Setting) -> bool:
+    """Whether it is ``other``, or that with more workers, threads or prefetch: what takes memory and processes."""
+    least = {name: getattr(other, name) for name in ("workers", "threads", "prefetch")}
+    known = {name: value for name, value in least.items() if None not in (value, getattr(setting, name))}
+    return replace(setting, **{name: known.get(name, getattr(setting, name)) for name in least}) == other and all(
+        getattr(setting, name) >= value for name, value in known.items()
+    )
 
 
 def _candidates(group: Group, layout: Layout, limits: Mapping[str, int]) -> list[Setting]:

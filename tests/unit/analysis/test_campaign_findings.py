@@ -99,3 +99,30 @@ def test_advice_knows_what_was_tried(tmp_path: Path) -> None:
     assert words[2, 8] == (
         "Already varied without help: workers, prefetch. Left to try: parallel_threads, storage, encoding."
     )
+
+
+@pytest.mark.parametrize(("scatter", "said"), [(0.02, "Here workers 2 (× 1.10) helped"), (0.3, "Perhaps by chance")])
+def test_what_was_faster_by_chance_is_no_help(tmp_path: Path, scatter: float, said: str) -> None:
+    campaign = FakeCampaign(tmp_path, varied=("workers",))
+    for workers, step_s in ((1, 0.22), (2, 0.2)):
+        for repeat in range(3):
+            slower = step_s * (1 + scatter * (repeat - 1))
+            campaign.add(axes_of(workers=workers), FakeRun([steps(slower)], waits=[0.0] + [0.1] * 40), repeat=repeat)
+    campaign.save()
+    results = point_results(collect(campaign.layout))
+    slow = next(result for result in results if result.axes["workers"] == 1)
+    waiting = next(f for f in slow.findings if f.code == "pipeline_bound")
+    assert advised(waiting, slow, results).advice.startswith(said)
+
+
+@pytest.mark.parametrize("other", ["2.13.0", "3.0"])
+def test_points_that_are_compared_under_other_conditions(tmp_path: Path, other: str) -> None:
+    campaign = FakeCampaign(tmp_path, varied=("workers",))
+    for workers, version in ((1, "2.13.0"), (2, "2.13.0"), (4, other)):
+        run = FakeRun([steps(0.2)], versions={"python": "3.11.2", "torch": version})
+        campaign.add(axes_of(workers=workers, framework="torch", workload="lenet_mnist"), run)
+    found = found_in(campaign)
+    assert ("conditions_differ" in found) is (other != "2.13.0")
+    if other != "2.13.0":
+        assert len(found["conditions_differ"].point_ids) == 1
+        assert found["conditions_differ"].finding.evidence["difference"].startswith("framework_version was 3.0")
