@@ -18,6 +18,7 @@ _HELD = re.compile(r"\bheld\b|JobHeld|REQUEUE_HOLD|RESV_DEL_HOLD", re.IGNORECASE
 _NODE = re.compile(r"NODE_FAIL|BOOT_FAIL|LAUNCH_FAILED|node (?:failed|failure|down)", re.IGNORECASE)
 _MEMORY = re.compile(r"OUT_OF_MEMORY|out of memory|oom|\bmem(?:ory)? .*exceed|exceed\w* .*mem", re.IGNORECASE)
 _PREEMPTED = re.compile(r"PREEMPT", re.IGNORECASE)
+_DEADLINE = re.compile(r"DEADLINE")
 _RERUN = re.compile(rf"exit (?:code|status) {CLAIMED_CODE}\b")
 #: 128 + SIGKILL: the kernel's answer to a full memory, and a batch system's to whoever ignores TERM
 _KILLED = 137
@@ -30,6 +31,7 @@ NEXT_STEPS = {
     "planning",
     "refused": "mend what the scheduler complains of (account, queue, limits in the cluster's file), then submit again",
     "walltime": "raise walltime in the sweep, or measure fewer steps, then submit the sweep again",
+    "deadline": "its --deadline has passed: set a later one in directives.extra, then submit the sweep again",
     "out_of_memory": "raise memory in the sweep, or lower batch_size or workers, then submit the sweep again",
     "node_failure": "harness retry {handle}; should the same node fail again, tell the site",
     "preempted": "harness retry {handle}, or use a queue without preemption",
@@ -74,6 +76,7 @@ _RULES: tuple[tuple[str, Callable[[AttemptStatus], bool]], ...] = (
     ("node_failure", _says(_NODE)),
     ("out_of_memory", _says(_MEMORY)),
     ("preempted", _says(_PREEMPTED)),
+    ("deadline", _says(_DEADLINE)),
     ("walltime", lambda status: status.state is JobState.TIMED_OUT),
     ("cancelled", lambda status: status.state is JobState.CANCELLED),
     ("rerun", _says(_RERUN)),

@@ -40,6 +40,7 @@ class Watcher:
         self._interval = Interval(pace.ask_first_s, pace.ask_most_s)
         self._gone: dict[AttemptKey, float] = {}
         self._told: dict[AttemptKey, Observation] = {}
+        self._cancelled: set[AttemptKey] = set()
         self._packs = Packs(workshop, ledger)
 
     def active(self) -> list[AttemptKey]:
@@ -87,7 +88,10 @@ class Watcher:
                         f"{self._workshop.paths(key).root} goes on to its end: its pack has others behind it"
                     )
         self.hurry()
-        return [*self._site.cancel(self._job_ids(chosen)), *going_on]
+        complaints = self._site.cancel(self._job_ids(chosen))
+        if not complaints:
+            self._cancelled |= chosen
+        return [*complaints, *going_on]
 
     def _job_ids(self, keys: Collection[AttemptKey]) -> list[str]:
         """Ids to cancel: an array's own where all its living elements are meant, one by one otherwise."""
@@ -163,6 +167,8 @@ class Watcher:
 
     def _take(self, key: AttemptKey, observation: Observation) -> None:
         observation = self._packs.of_attempt(key, observation)
+        if observation.if_unbegun and has_started(self._workshop.paths(key)):
+            observation = Observation(job_id=observation.job_id, state=None)
         state = observation.state
         if state is not None and not state.ended:
             self._gone.pop(key, None)
@@ -175,8 +181,11 @@ class Watcher:
         if self._weigh(key):
             return
         # whose claim we can make has no evidence that might still come; a job that is merely unknown may be
-        is_over = state is not None and fence(self._workshop.paths(key))
+        is_over = (state is not None or key in self._cancelled) and fence(self._workshop.paths(key))
         if not is_over and now - since < self._pace.grace_s:
+            return
+        if is_over and state is None:
+            self._ledger.state(key, JobState.CANCELLED, "cancelled before it began")
             return
         if self._packs.holds(key) and self._never_began(key, observation):
             return
@@ -230,7 +239,8 @@ def explained(verdict: Verdict, told: Observation | None) -> str:
 def without_evidence(observation: Observation) -> Verdict:
     """The verdict on an ended job that left no exit record: whatever it is, it is no success."""
     if observation.state is None:
-        return Verdict(JobState.LOST, "the scheduler does not know the job any more, and it left no exit record")
+        reason = "the scheduler does not know the job any more, and it left no exit record"
+        return Verdict(JobState.LOST, reason + (f"; {observation.reason}" if observation.reason else ""))
     if observation.state is JobState.SUCCEEDED:
         return Verdict(JobState.LOST, "the scheduler reports success, but the run left no exit record")
     status = f" with exit status {observation.exit_status}" if observation.exit_status else ""

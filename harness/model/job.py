@@ -114,6 +114,7 @@ class Observation(Frozen):
     never_runnable: bool = Field(False, description="queued but cannot ever start, such as PBS Can Never Run")
     job_name: str = ""
     elements: PositiveInt = Field(1, description="jobs that it stands for: an array's that have not ended")
+    if_unbegun: bool = Field(False, description="true of a job only if it never began; else the scheduler is silent")
 
 
 class ExitRecord(Frozen):

@@ -267,6 +267,8 @@ def squeue(job_id: str, state: str, code: str = "0", reason: str = "None", name:
 OK = Answer(0, "", "")
 NO_DATABASE = Answer(1, "", "Slurm accounting storage is disabled\n")
 NO_DATABASE_NOW = Answer(1, "", "sacct: error: Problem talking to the database: Connection refused\n")
+NO_JOB = Answer(1, "", "slurm_load_jobs error: Invalid job id specified\n")
+UNBEGUN = "CANCELLED CANCELLED 0 unbegun"
 NO_HISTORY = Answer(0, "", "qstat: PBS is not configured to maintain job history 7.srv")
 UNKNOWN_7 = Answer(153, "", "qstat: Unknown Job Id 7.srv")
 FINISHED_7 = Answer(35, "", "qstat: 7.srv Job has finished, use -x or -H")
@@ -306,6 +308,10 @@ STATES = [
     ("pbs", "7.srv", [Answer(None, "", "")] * 2, "nothing"),
     ("pbs", "7.srv", [OK, pbs_text("70.srv", job_state="R") + pbs_text("7.srv", job_state="R")], "RUNNING R"),
     ("pbs", "7[3].srv", [OK, pbs_text("7[3].srv", job_state="X", Exit_status="5", substate="93")], "FAILED X 5"),
+    ("pbs", "7[3].srv", [pbs_text("7[3].srv", job_state="X", substate="92"), OK], "CANCELLED X unbegun"),
+    ("pbs", "7[3].srv", [OK, pbs_text("7[3].srv", job_state="F", substate="91")], "CANCELLED F"),
+    ("pbs", "7[3].srv", [OK, pbs_text("7[3].srv", job_state="X", substate="93")], "FAILED X"),
+    ("pbs", "7.srv", [OK, pbs_text("7.srv", job_state="F", substate="92")], "FAILED F"),
     ("pbs", "7.srv", [OK, ODD_7], "SUCCEEDED F 0"),
     ("slurm", "7", [squeue("7", "PENDING", reason="Priority"), NO_DATABASE], "QUEUED PENDING"),
     ("slurm", "7", [squeue("7", "PENDING", reason="PartitionNodeLimit"), NO_DATABASE], "QUEUED PENDING never"),
@@ -318,7 +324,7 @@ STATES = [
     ("slurm", "7", [squeue("7", "FAILED", "9"), NO_DATABASE], "FAILED FAILED 137"),
     ("slurm", "7", [squeue("7", "TIMEOUT", "9"), NO_DATABASE], "TIMED_OUT TIMEOUT 137"),
     ("slurm", "7", [squeue("7", "NODE_FAIL"), NO_DATABASE], "FAILED NODE_FAIL 0"),
-    ("slurm", "7", [Answer(1, "", "slurm_load_jobs error: Invalid job id specified\n"), NO_DATABASE], "None unknown"),
+    ("slurm", "7", [NO_JOB, NO_DATABASE], "None unknown"),
     ("slurm", "7", [squeue("8", "RUNNING"), NO_DATABASE], "None unknown"),
     ("slurm", "7", [squeue("7", "SOMETHING_NEW"), NO_DATABASE], "nothing"),
     ("slurm", "7", [OK, lines(f"7|CANCELLED by 1000|0:15|None|{JOB_NAME}")], "CANCELLED CANCELLED by 1000 143"),
@@ -331,7 +337,16 @@ STATES = [
     ("slurm", "7", [OK, lines(f"7|COMPLETED|0:0|None|{JOB_NAME}", f"7|FAILED|3:0|None|{JOB_NAME}")], "FAILED FAILED 3"),
     ("slurm", "7", [OK, NO_DATABASE_NOW, lines(f"7|FAILED|{JOB_NAME}")], "FAILED FAILED"),
     ("slurm", "7", [OK, NO_DATABASE_NOW, Answer(1, "", "sacct: error: no job completion")], "None unknown"),
-    ("slurm", "7_3", [OK, lines(f"7_[2-5]|CANCELLED by 0|0:0|JobHeldUser|{JOB_NAME}")], "CANCELLED CANCELLED by 0 0"),
+    ("slurm", "7_3", [OK, lines(f"7_[2-5]|CANCELLED by 0|0:0|None|{JOB_NAME}")], UNBEGUN.replace("D 0", "D by 0 0")),
+    ("slurm", "7", [OK, lines(f"7|DEADLINE|0:0|None|{JOB_NAME}")], "FAILED DEADLINE 0"),
+    ("slurm", "7", [OK, lines(f"7|RUNNING|0:0|None|{JOB_NAME}")], "None unknown"),
+    ("slurm", "7", [NO_JOB, lines(f"7|PENDING|0:0|None|{JOB_NAME}")], "None unknown"),
+    ("slurm", "7_3", [squeue("7_4", "PENDING"), lines(f"7_[3-4]|PENDING|0:0|None|{JOB_NAME}")], "None unknown"),
+    ("slurm", "7_3", [squeue("7_4", "RUNNING"), lines(f"7_[3-4]|CANCELLED|0:0|None|{JOB_NAME}")], UNBEGUN),
+    ("slurm", "7_3", [squeue("7", "CANCELLED"), NO_DATABASE], UNBEGUN),
+    ("slurm", "7_3", [OK, lines(f"7|CANCELLED|0:0|None|{JOB_NAME}")], UNBEGUN),
+    ("slurm", "7_3", [OK, lines(f"7_3|FAILED|3:0|None|{JOB_NAME}", "7_[2-4]|CANCELLED|0:0||x")], "FAILED FAILED 3"),
+    ("slurm", "7_3", [squeue("7_4", "CANCELLED"), NO_DATABASE], "None unknown"),
     ("slurm", "7_3", [squeue("7_[2-5,9%2]", "PENDING"), NO_DATABASE], "QUEUED PENDING"),
     ("slurm", "7_9", [squeue("7_[2-5,9%2]", "PENDING"), NO_DATABASE], "QUEUED PENDING"),
     ("slurm", "7_6", [squeue("7_[2-5,9%2]", "PENDING"), NO_DATABASE], "None unknown"),
@@ -436,7 +451,8 @@ def in_words(seen: Any) -> str:
         return "nothing"
     state = seen.state.value if seen.state else "None"
     status = "" if seen.exit_status is None else str(seen.exit_status)
-    return " ".join(filter(None, [state, seen.native_state, status, "never" if seen.never_runnable else ""]))
+    notes = ["never" if seen.never_runnable else "", "unbegun" if seen.if_unbegun and seen.state else ""]
+    return " ".join(filter(None, [state, seen.native_state, status, *notes]))
 
 
 def found_names(name: str, answer: Answer) -> dict[str, str] | None:

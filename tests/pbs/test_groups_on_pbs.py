@@ -82,6 +82,24 @@ def test_an_array_whose_elements_end_each_in_its_way(fake_pbs: FakePbs, make: Ma
     assert Counter(work.states()) == {"CANCELLED": 1, "SUCCEEDED": 2}
 
 
+@pytest.mark.parametrize("history", [True, False])
+def test_an_element_deleted_while_it_waits_is_cancelled(
+    fake_pbs: FakePbs, make: Make, gate: Gate, history: bool
+) -> None:
+    """The server only marks it as expired, without an exit status: that it never began says the rest."""
+    fake_pbs.set(history=history)
+    work = make(replay(matrix=workers(3)), python=gate.interpreter)
+    assert work.harness("submit", "--mode", "array", "--jobs", "1").returncode == 0
+    processes.wait_for(gate.arrived)
+    assert fake_pbs.run("qdel", "1[2]").returncode == 0
+    with work.spawn("wait") as harness:
+        processes.wait_for(lambda: "CANCELLED" in work.states())
+        gate.open()
+        output, _ = harness.communicate(timeout=240)
+    assert Counter(work.states()) == {"CANCELLED": 1, "SUCCEEDED": 2}, work.reasons()
+    assert "1 cancelled: harness retry c --state cancelled" in output
+
+
 def test_an_array_accepted_without_an_answer_is_found_by_name(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:
     work = make(replay(matrix=workers(3)), python=gate.interpreter)
     fake_pbs.inject("hang_after", "qsub", seconds=300)

@@ -4,6 +4,7 @@ that nobody looked at meanwhile is told the truth. With the database away nothin
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -101,6 +102,30 @@ def test_how_forgotten_jobs_ended(private_slurm: PrivateSlurm) -> None:
     }
     assert (seen[jobs["failed"]].exit_status, seen[jobs["memory"]].exit_status) == (3, 137)
     assert seen[elements[2]].exit_status == 2
+
+
+def test_an_elements_own_end_holds_against_the_row_of_its_array(private_slurm: PrivateSlurm) -> None:
+    """Cancelled, the last that waits leaves a row that still names all, though one of them had begun and failed."""
+    array = private_slurm.sbatch("#!/bin/bash\nexit 3\n", "--hold", "--array=0-3", "-o", "/dev/null")
+    rows = "sacct", "-XnP", "--format=JobID,State", f"--jobs={array}"
+    processes.wait_for(lambda: private_slurm.run(*rows).stdout == f"{array}_[0-3]|PENDING\n")
+    private_slurm.run("scontrol", "release", f"{array}_2")
+    private_slurm.wait(f"{array}_2", ["FAILED"])
+    private_slurm.scancel(f"{array}_0", f"{array}_1")
+    private_slurm.scancel(f"{array}_3")
+    private_slurm.wait_forgotten(array)
+    told = private_slurm.run(*rows).stdout.splitlines()
+    assert sorted(told) == [f"{array}_2|FAILED", f"{array}_[0-3]|CANCELLED by {os.getuid()}"]
+    elements = [f"{array}_{index}" for index in range(4)]
+    seen = observe(private_slurm, *elements)
+    assert [seen[element].native_state.split()[0] for element in elements] == [
+        *("CANCELLED", "CANCELLED", "FAILED", "CANCELLED")
+    ]
+    assert (seen[elements[2]].exit_status, seen[elements[2]].if_unbegun, seen[elements[0]].if_unbegun) == (
+        3,
+        False,
+        True,
+    )
 
 
 def test_doctor_sees_that_there_is_accounting(private_slurm: PrivateSlurm, make: Make) -> None:

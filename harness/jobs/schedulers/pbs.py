@@ -35,6 +35,7 @@ _KILLED_BY_TERM = 256 + 15  # qdel, even where the script trapped TERM
 #: what the server's own exit statuses say (JOB_EXEC_KILL_* in OpenPBS' job.h), where it leaves no comment
 _KILLED = {-26: "virtual memory exceeded", -27: "memory exceeded", -28: "CPU time exceeded"}
 _DELETED = "91"  # substate of a job that qdel ended, whether or not it had begun
+_FINISHED = "92"
 _FAILED = "93"
 
 
@@ -131,19 +132,29 @@ def observe(job_id: str, record: Record) -> Observation | None:
     """One job's record; None where its state is no letter that PBS has."""
     letter, comment = record.get("job_state", ""), record.get("comment", "")
     exit_status = _exit_status(record) if "[]" not in job_id else None
-    state = _ended_state(record, exit_status, "[]" in job_id) if letter in _ENDED and letter else _STATES.get(letter)
+    has_ended = letter in _ENDED and letter != ""
+    state = _ended_state(record, exit_status, "[]" in job_id) if has_ended else _STATES.get(letter)
     if state is None:
         return None
+    has_expired = has_ended and _is_expired_element(job_id, record)
     return Observation(
         job_id=job_id,
-        state=state,
+        state=JobState.CANCELLED if has_expired else state,
         native_state=letter,
         exit_status=exit_status if state.ended else None,
+        if_unbegun=has_expired,
         reason=comment or _KILLED.get(exit_status or 0, ""),
         never_runnable=state is JobState.QUEUED and comment.startswith("Can Never Run"),
         job_name=record.get("Job_Name", ""),
         elements=pbs_family.elements(record),
     )
+
+
+def _is_expired_element(job_id: str, record: Record) -> bool:
+    """Whether an array's element has ended and no more is known of it: it "has completed execution or been deleted"
+    (qstat(1B), state X). One that never began was deleted: the server only marks it then, and it has no exit status."""
+    is_element = "[" in job_id and "[]" not in job_id
+    return is_element and _exit_status(record) is None and record.get("substate") == _FINISHED
 
 
 def _exit_status(record: Record) -> int | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.jobs.schedulers.interface import Answer, ArrayRange, FirstAnswer, FirstQuestion, Submitted
 from harness.jobs.schedulers.words import log_path, mebibytes, plain, whole_line
@@ -25,7 +24,10 @@ _COMPLETION_FIELDS = ("JobID", "State", "JobName")
 
 _QUEUED = ("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT")
 _RUNNING = ("RUNNING", "CONFIGURING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED")
-_FAILED = ("FAILED", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "LAUNCH_FAILED", "RECONFIG_FAIL")
+_FAILED = (
+    *("FAILED", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL"),
+    *("OUT_OF_MEMORY", "PREEMPTED", "DEADLINE"),
+)
 _STATES = {
     **dict.fromkeys(_QUEUED, JobState.QUEUED),
     **dict.fromkeys(_RUNNING, JobState.RUNNING),
@@ -33,7 +35,6 @@ _STATES = {
     "COMPLETED": JobState.SUCCEEDED,
     "CANCELLED": JobState.CANCELLED,
     "TIMEOUT": JobState.TIMED_OUT,
-    "DEADLINE": JobState.TIMED_OUT,
 }
 _UNKNOWN = "unknown"
 # reasons that waiting does not cure; limits "per job" are the request's own fault
@@ -149,23 +150,47 @@ def _squeue() -> list[str]:
 def parse_status(job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str, Observation]:
     """``answers`` in the order of :func:`status_argv`: squeue, sacct and the completed jobs in turn.
 
-    A job that an answering squeue does not list and the others have no record of is unknown to Slurm.
+    A job that an answering squeue does not list, and of whose end the others have no record, is unknown to Slurm: a
+    living job is the controller's, whatever accounting still says of it.
     """
     found: dict[str, Observation] = {}
-    readers = (_squeue_rows, _sacct_rows, _completion_rows)
-    for answer, read in zip(answers, itertools.cycle(readers)):
-        # ids begin anew one day: the last of several rows is the present job's
-        rows = {row.job_id: row for row in read(answer.stdout)} if answer.returncode == 0 else {}
-        for job_id, row in rows.items():
-            # asked one after the other: the state further on is the later one
-            if job_id not in found or _rank(row) > _rank(found[job_id]):
-                found[job_id] = row
-    for group, answer in zip(_in_groups(job_ids), answers[:: len(readers)], strict=False):
-        if answer.returncode == 0 or "Invalid job id specified" in answer.stderr:
-            asked = set(group)
-            for job_id in [job_id for job_id in job_ids if array_id(job_id) in asked]:
-                found.setdefault(job_id, Observation(job_id=job_id, state=None, native_state=_UNKNOWN))
+    for number, group in enumerate(_in_groups(job_ids)):
+        asked = set(group)
+        mine = [job_id for job_id in job_ids if array_id(job_id) in asked]
+        found |= _of_group(mine, answers[number * len(_READERS) :])
     return {job_id: found[job_id] for job_id in job_ids if job_id in found and _teaches(found[job_id])}
+
+
+def _of_group(job_ids: Sequence[str], answers: Sequence[Answer]) -> dict[str, Observation]:
+    # ids begin anew one day: the last of several rows is the present job's
+    listed, *recorded = (
+        {row.job_id: row for row in read(answer.stdout)} if answer.returncode == 0 else {}
+        for read, answer in zip(_READERS, answers, strict=False)
+    )
+    controller = answers[0]
+    is_answered = controller.returncode == 0 or "Invalid job id specified" in controller.stderr
+    found = {}
+    for job_id in job_ids:
+        rows = [source[job_id] for source in (listed, *recorded) if job_id in source]
+        if is_answered and job_id not in listed:
+            ended = [row for row in rows if row.state is not None and row.state.ended]
+            rows = ended or [_without_record(job_id, listed, *recorded[:1])]
+        if rows:
+            # asked one after the other: the state further on is the later one
+            found[job_id] = max(rows, key=_rank)
+    return found
+
+
+def _without_record(job_id: str, listed: Mapping[str, Observation], *more: Mapping[str, Observation]) -> Observation:
+    """Of a waiting element that is cancelled Slurm keeps no record. Only of the last that waited: it is the array's
+    own, which then has no index."""
+    for source in (listed, *more):
+        array = source.get(array_id(job_id))
+        if array is not None and array.state is JobState.CANCELLED:
+            return array.model_copy(update={"job_id": job_id, "if_unbegun": True})
+    goes_on = any(array_id(other) == array_id(job_id) for other in listed)
+    reason = "its array is still known, and this element is not in it" if goes_on else ""
+    return Observation(job_id=job_id, state=None, native_state=_UNKNOWN, reason=reason)
 
 
 def _rank(observation: Observation) -> int:
@@ -201,8 +226,13 @@ def _squeue_rows(stdout: str) -> Iterator[Observation]:
 
 
 def _sacct_rows(stdout: str) -> Iterator[Observation]:
-    for job_id, state, exit_code, reason, name in _cells(stdout, _SACCT_FIELDS):
+    """A row of an array's elements names all that waited at first, those that began as well: their own come last."""
+    for job_id, state, exit_code, reason, name in sorted(_cells(stdout, _SACCT_FIELDS), key=_is_of_one):
         yield from _observations(job_id, state, exit_code, reason, name)
+
+
+def _is_of_one(cells: Sequence[str]) -> bool:
+    return "[" not in cells[0]
 
 
 def _completion_rows(stdout: str) -> Iterator[Observation]:
@@ -231,6 +261,7 @@ def _observations(job_id: str, state_word: str, exit_code: str, reason: str, nam
             exit_status=_exit_status(exit_code) if state is not None and state.ended else None,
             reason="" if reason == "None" else reason,
             never_runnable=state is JobState.QUEUED and bool(_NEVER.search(reason)),
+            if_unbegun=element != job_id and state is not None and state.ended,
             job_name=name,
         )
 
@@ -255,3 +286,7 @@ def _exit_status(word: str) -> int | None:
     else:
         return None
     return 128 + signal if signal else code
+
+
+#: how the commands of :func:`status_argv` are read, in their order
+_READERS = (_squeue_rows, _sacct_rows, _completion_rows)

@@ -25,7 +25,7 @@ from sites import processes
 from sites.pbs import answers, resources, torque
 from sites.pbs.commands import COMMANDS
 from sites.pbs.execution import Host, begin, execute, terminate
-from sites.pbs.jobs import Job, Unit
+from sites.pbs.jobs import FINISHED, TERMINATED, Job, Unit
 from sites.pbs.resources import Node
 from sites.pbs.settings import Settings
 from sites.pbs.words import Rejected, Reply, server_down, unknown_job
@@ -248,7 +248,8 @@ class Server:
             if unit.state == "R":
                 self._keep(asyncio.create_task(terminate(self.host, unit, "force" if force else "qdel", force)))
             elif not unit.ended:
-                self.end_without_running(job, unit, 91)
+                # an element that never began is only marked as expired (OpenPBS' req_delete.c): no word of a deletion
+                self.end_without_running(job, unit, TERMINATED if unit.index is None else FINISHED)
 
     async def close(self) -> None:
         for _, unit in self.units("R", "E"):

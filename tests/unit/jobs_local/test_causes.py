@@ -23,6 +23,7 @@ ENDS: list[tuple[str, JobState, dict[str, Any]]] = [
     ("never_runnable", JobState.FAILED, {"reason": "can never run: Can Never Run: Insufficient amount of ncpus"}),
     ("refused", JobState.FAILED, {"refused": True, "reason": "qsub: Unknown queue"}),
     ("walltime", JobState.TIMED_OUT, {"reason": "stopped at its walltime of 600 s"}),
+    ("deadline", JobState.FAILED, {"reason": "the scheduler says DEADLINE; there is no exit record"}),
     ("out_of_memory", JobState.FAILED, {"reason": "exit code 137; the scheduler says OUT_OF_MEMORY"}),
     ("out_of_memory", JobState.FAILED, {"native_state": "OUT_OF_MEMORY", "reason": "the scheduler says OUT_OF_MEMORY"}),
     ("node_failure", JobState.FAILED, {"reason": "stopped after 3 s; the scheduler says NODE_FAIL"}),

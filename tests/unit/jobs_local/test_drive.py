@@ -19,7 +19,7 @@ from harness.jobs.ledger import Ledger
 from harness.jobs.session import ELSEWHERE_S, give_up_elsewhere
 from harness.jobs.tasks import missing_tasks
 from harness.jobs.watch import NEVER_QUEUED
-from harness.model.job import JobState
+from harness.model.job import JobState, Observation
 
 
 def run_missing(driver: Driver) -> None:
@@ -80,6 +80,30 @@ def test_a_forgotten_job_without_evidence_is_lost_and_never_a_success(world: Wor
         "the scheduler does not know the job any more, and it left no exit record": 3,
         "the scheduler reports success, but the run left no exit record": 3,
     }
+
+
+def test_what_we_cancelled_before_it_began_is_cancelled_though_the_scheduler_forgot_it(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=1))
+    world.scheduler.delay_s = lambda _name: 1e9
+
+    def cancel(driver: Driver) -> None:
+        driver.submit_all(driver.workshop.campaign.tasks)
+        for job in world.scheduler.known.values():
+            job.forgotten = True
+        assert driver.cancel_active(patience_s=30.0) == []
+
+    (status,) = world.session(cancel).statuses.values()
+    assert (status.state, status.reason) == (JobState.CANCELLED, "cancelled before it began")
+
+
+@pytest.mark.parametrize(("has_begun", "expected"), [(False, "CANCELLED"), (True, "LOST")])
+def test_a_word_on_jobs_that_never_began_counts_for_no_other(tmp_path: Path, has_begun: bool, expected: str) -> None:
+    world = World(tmp_path, campaign(points=1))
+    world.scheduler.fate = lambda _name: "vanish"
+    world.scheduler.delay_s = lambda _name: 0.0 if has_begun else 1e9
+    word = {"state": JobState.CANCELLED, "native_state": "CANCELLED", "if_unbegun": True}
+    world.scheduler.observe = lambda ids: {i: Observation(job_id=i, **word) for i in ids}  # type: ignore[method-assign]
+    assert states(world.session(run_missing)) == {expected: 1}
 
 
 def test_late_evidence_lifts_a_lost_run(tmp_path: Path) -> None:
