@@ -46,7 +46,24 @@ def _without_chatter() -> Iterator[None]:
             os.write(2, b"".join(line for line in captured if not _CHATTER.match(line)))
 
 
-with _without_chatter():
+#: Keras needs none of these, but imports for notebooks and wrappers what it finds: a third of a rank's start, and
+#: Matplotlib's complaint where the home directory cannot be written
+_NOT_NEEDED = ("IPython", "matplotlib", "pandas", "sklearn")
+
+
+@contextlib.contextmanager
+def _without_unneeded() -> Iterator[None]:
+    """Inside the block these packages are as good as not installed; who needs them imports them later."""
+    unseen = [name for name in _NOT_NEEDED if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(unseen))  # type: ignore[arg-type]  # None: ModuleNotFoundError (Python's "import")
+    try:
+        yield
+    finally:
+        for name in unseen:
+            del sys.modules[name]
+
+
+with _without_chatter(), _without_unneeded():
     import keras
     import tensorflow as tf
 
