@@ -160,7 +160,7 @@ def _judge(group: Group, model: Model, search: Search, draws: int, limits: Mappi
     chosen = [search.settings[search.choose(row)] for row in drawn]
     ranges = {name: _span([_number(s, name) for s in chosen]) for name in _asked(group)}
     if chance < SUREST:
-        spans = ", ".join(f"{name} between {low:g} and {high:g}" for name, (low, high) in ranges.items())
+        spans = ", ".join(f"{name} between {low:g} and {high:g}" for name, (low, high) in ranges.items() if low < high)
         reason = f"the data leave {spans or 'the ceiling'} open: {chance:.0%} sure of the setting that fits best"
         return _refuse(group, "undetermined", reason, "Measure points between and beyond these, or repeat.", model)
     times = _lane_times(model.best, setting)
@@ -275,8 +275,13 @@ def _notes(group: Group, fit: Fit, setting: Setting, limits: Mapping[str, int]) 
     if all(not math.isfinite(o.se_log) for o in group.observations):
         notes.append("no point has an interval of its own; the scatter about the model stands for it")
     if once := sum(o.runs == 1 for o in group.observations):
-        points = "the points were" if once == len(group.observations) else f"{once} points were"
-        notes.append(f"{points} run once: intervals do not know how runs differ; repeat before relying on them")
+        alone = once > len(group.observations) - 2
+        known = (
+            "so how runs differ is not known: repeat before relying on intervals"
+            if alone
+            else "taken to scatter as others"
+        )
+        notes.append(f"{once} of {len(group.observations)} points were run once, {known}")
     if setting not in group.settings:
         notes.append("this very setting was not measured, or could not be used; the rate is predicted")
     failed, ended = group.failures.get(setting, (0, 0))

@@ -57,9 +57,9 @@ def recommend(
     layout = chosen(campaign, results)
     from rich.console import Console
 
-    from harness.analysis.recommend_words import as_values
     from harness.cli.request_lines import request_of
     from harness.jobs.campaign import read_cluster
+    from harness.report.recommend_words import as_values
 
     described, groups = questions(layout)
     cluster = read_cluster(layout.cluster)
@@ -119,8 +119,8 @@ def limits_of(texts: tuple[str, ...]) -> dict[str, int]:
 def show(console: Console, group: Group, answer: Answer | Refused, wanted: Request | None) -> None:
     from rich.text import Text
 
-    from harness.analysis import recommend_words as words
     from harness.analysis.recommend import Refused
+    from harness.report import recommend_words as words
 
     console.print(Text(words.headline(group), "bold"))
     refused = isinstance(answer, Refused)
@@ -140,7 +140,7 @@ def show(console: Console, group: Group, answer: Answer | Refused, wanted: Reque
 def _show_choices(console: Console, answer: Answer) -> None:
     from rich.table import Table
 
-    from harness.analysis.recommend_words import CHOICE_HEADER, choice_row
+    from harness.report.recommend_words import CHOICE_HEADER, choice_row
 
     table = Table(box=None, padding=(0, 1, 0, 1))
     for name in CHOICE_HEADER:

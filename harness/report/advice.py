@@ -10,8 +10,8 @@ import pandas as pd
 from harness.analysis.capacity import Group, groups_of
 from harness.analysis.points import point_results
 from harness.analysis.recommend import Answer, Refused, recommend
-from harness.analysis.recommend_words import CHOICE_HEADER, answer_lines, choice_row, headline, refusal_lines
 from harness.model.campaign import Campaign
+from harness.report.recommend_words import CHOICE_HEADER, answer_lines, choice_row, headline, refusal_lines
 
 #: More questions than this are not asked: each costs seconds of fitting.
 MOST_QUESTIONS = 12

@@ -15,12 +15,12 @@ from harness.analysis.capacity_lanes import Setting
 from harness.analysis.collect import collect
 from harness.analysis.points import PointResult, point_results
 from harness.analysis.recommend import Answer, recommend
-from harness.analysis.recommend_words import answer_lines, headline, refusal_lines
 from harness.errors import UserError
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.report import grid, plots, tables
 from harness.report.plots import style
+from harness.report.recommend_words import answer_lines, headline, refusal_lines
 
 
 def results_root(start: Path | None = None) -> Path:

@@ -7,6 +7,8 @@ import math
 from harness.analysis.stats import Estimate
 
 DASH = "–"
+#: Relative width below which an interval is none.
+_NO_WIDTH = 1e-9
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -21,16 +23,35 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{decimals}f}"
 
 
-def _decimals(estimate: Estimate) -> int:
-    """Decimals at which the interval's half-width is at least 2 units of the last digit, and its low end not 0."""
-    half = (estimate.high - estimate.low) / 2
-    wanted = max(math.ceil(math.log10(2 / half)), math.ceil(-math.log10(estimate.low)))
-    return min(max(wanted, 0), 6)
+def _decimals(low: float, high: float) -> int:
+    """Decimals at which the interval's half-width is at least 2 units of the last digit, and its low end not 0.
+
+    Below 0 where tens or thousands are noise; three digits of the low end stay.
+    """
+    wanted = max(math.ceil(math.log10(4 / (high - low))), math.ceil(-math.log10(low)))
+    return min(max(wanted, min(2 - math.floor(math.log10(low)), 0)), 6)
+
+
+def digits(value: float, low: float, high: float) -> str:
+    """``value`` to the digits that its interval deserves; the interval must have a width."""
+    return _rounded(value, _decimals(low, high))
+
+
+def bracketed(value: float, low: float, high: float) -> str:
+    """``1.71 [1.62, 1.80]``, ``850000 [804000, 900000]``; the value alone where the interval has no width."""
+    if high - low <= _NO_WIDTH * abs(value):
+        return number(value)
+    decimals = _decimals(low, high)
+    return f"{_rounded(value, decimals)} [{_rounded(low, decimals)}, {_rounded(high, decimals)}]"
+
+
+def _rounded(value: float, decimals: int) -> str:
+    return f"{round(value, decimals):.{max(decimals, 0)}f}"
 
 
 def exact(estimate: Estimate) -> bool:
     """An interval without width: scripted clocks, and anything against itself."""
-    return estimate.known and estimate.high - estimate.low <= 1e-9 * abs(estimate.value)
+    return estimate.known and estimate.high - estimate.low <= _NO_WIDTH * abs(estimate.value)
 
 
 def value(estimate: Estimate) -> str:
@@ -39,15 +60,14 @@ def value(estimate: Estimate) -> str:
         return "1"
     if not estimate.known or exact(estimate):
         return number(estimate.value)
-    return f"{estimate.value:.{_decimals(estimate)}f}"
+    return digits(estimate.value, estimate.low, estimate.high)
 
 
 def with_interval(estimate: Estimate) -> str:
     """``1.71 [1.62, 1.80]``; the value alone where no interval is known or it has no width."""
     if not estimate.known or exact(estimate):
         return value(estimate)
-    decimals = _decimals(estimate)
-    return f"{value(estimate)} [{estimate.low:.{decimals}f}, {estimate.high:.{decimals}f}]"
+    return bracketed(estimate.value, estimate.low, estimate.high)
 
 
 def duration(seconds: float) -> str:

@@ -117,7 +117,9 @@ def test_a_pivot_has_an_interval_and_a_count_in_each_cell(tmp_path: Path) -> Non
     ("estimate", "text"),
     [
         (Estimate(1.7123, 0.02, 10.0, 5, "ratio"), "1.71 [1.64, 1.79]"),
-        (Estimate(17123.0, 0.02, 10.0, 5, "ratio"), "17123 [16377, 17903]"),
+        (Estimate(17123.0, 0.02, 10.0, 5, "ratio"), "17100 [16400, 17900]"),
+        (Estimate(850542.0, 0.022, 10.0, 5, "ratio"), "851000 [810000, 893000]"),
+        (Estimate(2610.0, 0.002, 10.0, 5, "ratio"), "2610 [2598, 2622]"),
         (Estimate(0.76, 1.0, 4.0, 3, "ratio"), "0.76 [0.05, 12.21]"),
         (Estimate(320.0, 0.0, 4.0, 3, "between"), "320.0"),
         (Estimate(1.0, 0.0, 4.0, 3, "ratio"), "1"),

@@ -10,6 +10,7 @@ from typing import Any
 from harness.analysis.capacity import Group
 from harness.analysis.capacity_lanes import Setting
 from harness.analysis.recommend import Answer, Choice, Range, Refused, core_hours
+from harness.report.numbers import bracketed, digits, number
 
 _CPU_LANES = {
     "compute": "the model's own computing",
@@ -26,13 +27,11 @@ def headline(group: Group) -> str:
 
 def answer_lines(answer: Answer, group: Group) -> list[str]:
     """The recommendation, a line for each thing to know."""
-    setting = answer.setting
-    images = core_hours(setting, answer.rate.value, 1e6)
     lines = [
-        f"Ask for: {request(setting, group, answer.ranges)}",
-        f"Expect: {span(answer.rate)} images/s, {answer.share_of_ceiling:.0%} of the ceiling of {span(answer.ceiling)}",
+        f"Ask for: {request(answer.setting, group, answer.ranges)}",
+        f"Expect: {span(answer.rate)} images/s, {_of_ceiling(answer)}",
         f"Limited by: {_limits(answer)}",
-        f"Cost: {short(images)} core-hours for a million images",
+        f"Cost: {span(_cost(answer.setting, answer.rate))} core-hours for a million images",
     ]
     lines += [f"Not used: {left.point}: {left.reason}" for left in answer.left_out]
     lines.append(f"Trust: {_trust(answer)}")
@@ -40,12 +39,24 @@ def answer_lines(answer: Answer, group: Group) -> list[str]:
     return lines
 
 
+def _of_ceiling(answer: Answer) -> str:
+    if span(answer.rate) == span(answer.ceiling):
+        return "which is the ceiling"
+    return f"{answer.share_of_ceiling:.0%} of the ceiling of {span(answer.ceiling)}"
+
+
+def _cost(setting: Setting, rate: Range) -> Range:
+    """Core-hours for a million images: as uncertain as the rate."""
+    value, low, high = (core_hours(setting, one, 1e6) for one in (rate.value, rate.high, rate.low))
+    return Range(value, low, high)
+
+
 def refusal_lines(refused: Refused, group: Group) -> list[str]:
     """Why there is no recommendation, what was fastest all the same, and what to do."""
     lines = [f"No recommendation: {refused.reason}"]
     if refused.best is not None:
         at = request(refused.best.setting, group, {})
-        lines.append(f"Fastest measured: {short(refused.best.rate)} images/s with {at}")
+        lines.append(f"Fastest measured: {number(refused.best.rate, 3)} images/s with {at}")
     lines += [f"Not used: {left.point}: {left.reason}" for left in refused.left_out]
     lines.append(f"Next: {refused.advice}")
     return lines
@@ -54,27 +65,34 @@ def refusal_lines(refused: Refused, group: Group) -> list[str]:
 def request(setting: Setting, group: Group, ranges: Mapping[str, tuple[float, float]]) -> str:
     """``8 CPU cores per GPU (7 to 9), 6 workers, prefetch 2, data on scratch, 2 nodes with 4 ranks each``."""
     gpus = int(group.axes.get("gpus_per_rank") or 0)
-    unit = "GPU" if gpus == 1 else "rank"
-    cores = setting.cores / gpus if gpus > 1 else setting.cores
-    parts = [f"{cores:g} CPU core{'s' * (cores != 1)} per {'GPU' if gpus > 1 else unit}{_within(ranges, 'cores')}"]
+    unit, cores = ("GPU", setting.cores / gpus) if gpus else ("rank", setting.cores)
+    gauged = {
+        name: (low / gpus, high / gpus) if name == "cores" and gpus > 1 else (low, high)
+        for name, (low, high) in ranges.items()
+    }
+    parts = [f"{cores:g} CPU core{'s' * (cores != 1)} per {unit}{_within(gauged, 'cores', cores)}"]
     if setting.workers or len(group.values("workers")) > 1:
         word = f"{setting.workers} worker{'s' * (setting.workers != 1)} per rank" if setting.workers else "no workers"
-        parts.append(word + _within(ranges, "workers"))
+        parts.append(word + _within(gauged, "workers", setting.workers))
     if setting.threads is not None:
-        parts.append(f"{setting.threads} thread{'s' * (setting.threads != 1)} per rank{_within(ranges, 'threads')}")
+        word = f"{setting.threads} thread{'s' * (setting.threads != 1)} per rank"
+        parts.append(word + _within(gauged, "threads", setting.threads))
     if setting.prefetch is not None:
-        parts.append(f"prefetch {setting.prefetch}{_within(ranges, 'prefetch')}")
+        parts.append(f"prefetch {setting.prefetch}{_within(gauged, 'prefetch', setting.prefetch)}")
     if setting.storage:
         parts.append(f"data on {setting.storage}")
-    layout = f"{setting.nodes} node{'s' * (setting.nodes != 1)}{_within(ranges, 'nodes')}"
-    return ", ".join([*parts, f"{layout} with {setting.ranks_per_node} rank{'s' * (setting.ranks_per_node != 1)} each"])
+    layout = f"{setting.nodes} node{'s' * (setting.nodes != 1)}{_within(gauged, 'nodes', setting.nodes)}"
+    ranks = f"{setting.ranks_per_node} rank{'s' * (setting.ranks_per_node != 1)}"
+    ranks += " each" * (setting.nodes != 1) + _within(gauged, "ranks_per_node", setting.ranks_per_node)
+    return ", ".join([*parts, f"{layout} with {ranks}"])
 
 
-def _within(ranges: Mapping[str, tuple[float, float]], name: str) -> str:
+def _within(ranges: Mapping[str, tuple[float, float]], name: str, asked: float) -> str:
+    """`` (7 to 9)``; nothing where all fits ask for the same."""
     low, high = ranges.get(name, (math.nan, math.nan))
-    if not math.isfinite(low):
+    if not math.isfinite(low) or low == high == asked:
         return ""
-    return f" ({low:g} to {high:g})" if low != high else f" ({low:g})"
+    return f" ({low:g} to {high:g})" if low != high else f" ({low:g} by the fits to redrawn data)"
 
 
 def _limits(answer: Answer) -> str:
@@ -106,7 +124,8 @@ def choice_row(choice: Choice) -> list[str]:
     layout, setting = choice.layout, choice.setting
     knobs = [f"{setting.cores:g}", str(setting.workers), "–" if setting.threads is None else str(setting.threads)]
     knobs += ["–" if setting.prefetch is None else str(setting.prefetch), setting.storage]
-    numbers = [span(choice.rate), f"{choice.efficiency:.0%}", short(choice.core_hours_per_million)]
+    cost = _cost(setting, choice.rate)
+    numbers = [span(choice.rate), f"{choice.efficiency:.0%}", digits(cost.value, cost.low, cost.high)]
     return [str(layout.nodes), str(layout.ranks_per_node), *knobs, *numbers]
 
 
@@ -125,13 +144,8 @@ CHOICE_HEADER = (
 
 
 def span(quantity: Range) -> str:
-    """``1234 [1200, 1270]``."""
-    return f"{short(quantity.value)} [{short(quantity.low)}, {short(quantity.high)}]"
-
-
-def short(value: float) -> str:
-    """Four significant digits below a hundred, whole numbers above."""
-    return f"{value:.4g}" if abs(value) < 100 else f"{value:.0f}"
+    """``1230 [1200, 1270]``."""
+    return bracketed(quantity.value, quantity.low, quantity.high)
 
 
 def as_values(found: Answer | Refused, group: Group) -> dict[str, Any]:
