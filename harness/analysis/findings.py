@@ -29,6 +29,7 @@ CODES: dict[str, tuple[str, str]] = {
     "more_cores_than_requested": ("warning", "a rank could use more cores than asked for"),
     "hardware_threads_as_cores": ("warning", "hardware threads were granted as cores"),
     "cores_shared_by_ranks": ("warning", "ranks share cores"),
+    "gpu_shared_by_ranks": ("error", "ranks share a GPU"),
     "params_diverged": ("error", "ranks ended with different parameters"),
     "ranks_diverged": ("error", "ranks ended with different parameters"),
     "loss_not_finite": ("warning", "the loss became NaN or infinite"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness.catalog import GPU_PRECISIONS
 from harness.errors import UserError
 from harness.model.axes import Axes
@@ -33,6 +35,25 @@ def gpu_index(axes: Axes, ranks: Ranks, visible: int, framework: str) -> int | N
         f"{visible}; check the job's GPU request, CUDA_VISIBLE_DEVICES and that {framework} is a CUDA build "
         "(or set gpus_per_rank: 0 to train on the CPU)"
     )
+
+
+def physical_gpu(local_rank: int, visible: str | None, uuids: Sequence[str]) -> str | None:
+    """UUID of the GPU that :func:`gpu_index` gives this rank; None where that cannot be told.
+
+    Args:
+        visible: the rank's CUDA_VISIBLE_DEVICES; None where unset.
+        uuids: the GPUs that NVML shows the rank, in order of their PCI bus: those of its control group, where a
+            scheduler confines devices. CUDA counts equal GPUs in that order, too.
+    """
+    every = [str(index) for index in range(len(uuids))]
+    named = every if visible is None else [word.strip() for word in visible.split(",") if word.strip()]
+    place = 0 if len(named) == 1 else local_rank
+    if place >= len(named):
+        return None
+    if not named[place].isdigit():
+        return named[place]
+    index = int(named[place])
+    return uuids[index] if index < len(uuids) else None
 
 
 def check_precision(precision: str, on_gpu: bool) -> None:

@@ -78,6 +78,16 @@ def host_facts(root: Path = Path("/")) -> dict[str, Any]:
 
 def gpu_names() -> list[str]:
     """Models of the node's NVIDIA GPUs; empty where there are none or their library is missing."""
+    return _of_gpus("nvmlDeviceGetName")
+
+
+def gpu_uuids() -> list[str]:
+    """UUIDs of the NVIDIA GPUs that this process may use, in order of their PCI bus; empty as :func:`gpu_names`."""
+    return _of_gpus("nvmlDeviceGetUUID")
+
+
+def _of_gpus(question: str) -> list[str]:
+    """What NVML answers for each GPU."""
     try:
         import pynvml
 
@@ -86,8 +96,8 @@ def gpu_names() -> list[str]:
         return []
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        names = [pynvml.nvmlDeviceGetName(handle) for handle in handles]
-        return [name.decode() if isinstance(name, bytes) else str(name) for name in names]
+        answers = [getattr(pynvml, question)(handle) for handle in handles]
+        return [answer.decode() if isinstance(answer, bytes) else str(answer) for answer in answers]
     except pynvml.NVMLError:
         return []
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from harness.layout import AttemptLayout, CampaignLayout
 from harness.model.job import RunSpec
 from harness.runtime import affinity, feeds, provenance, storage
 from harness.runtime.clock import SystemClock
+from harness.runtime.devices import physical_gpu
 from harness.runtime.events import EventWriter
 from harness.runtime.interfaces import Clock, Engine, Exchange, Judged, Pipeline, Ranks, RunContext, Session, Validated
 from harness.runtime.meeting import Meeting
@@ -88,7 +90,9 @@ class Run:
         requested = self.spec.placement.cores_per_rank
         mask = self.launcher_cpus = tuple(sorted(os.sched_getaffinity(0)))
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        told = self.meeting.tell("cpus", {"pid": os.getpid(), "cpus": mask, "gpus": visible})
+        told = self.meeting.tell(
+            "cpus", {"pid": os.getpid(), "cpus": mask, "gpus": visible, "gpu": self.own_gpu(visible)}
+        )
         masks = [answer and answer["cpus"] for answer in told]
         cores = affinity.cores_of(sorted({cpu for known in masks for cpu in known or ()}))
         shares = affinity.share(masks, requested, cores)
@@ -96,11 +100,30 @@ class Run:
         os.environ.update(affinity.thread_environment(self.threads))
         for found in affinity.findings(requested, mask, shares, self.ranks.local_rank, self.cpus):
             self.writer.finding(found.code, found.evidence, found.advice)
+        self.note_shared_gpu([answer["gpu"] if answer else None for answer in told])
         if self.ranks.local_rank == 0 and isinstance(self.clock, SystemClock):
             pids = [answer["pid"] for answer in told if answer]
             samples = AttemptLayout(self.directory).samples(self.ranks.node)
             gpus = devices_to_sample(self.spec.axes.gpus_per_rank, [answer["gpus"] for answer in told if answer])
             self._parts.append(Sampler(samples, pids, self.writer.origin_s, gpus))
+
+    def own_gpu(self, visible: str | None) -> str | None:
+        """This rank's GPU, where another rank of its node might have the same."""
+        if not self.spec.axes.gpus_per_rank or self.ranks.local_world == 1:
+            return None
+        return physical_gpu(self.ranks.local_rank, visible, provenance.gpu_uuids())
+
+    def note_shared_gpu(self, gpus: Sequence[str | None]) -> None:
+        """A finding where this rank's GPU, of those by local rank, is another's as well."""
+        own = gpus[self.ranks.local_rank]
+        local_ranks = [rank for rank, gpu in enumerate(gpus) if gpu == own]
+        if own is not None and len(local_ranks) > 1:
+            evidence = {"gpu": own, "local_ranks": local_ranks}
+            advice = (
+                f"the job has fewer GPUs on a node than its {len(gpus)} ranks there: look at gpus in the cluster's "
+                "file, at the job's directives and at CUDA_VISIBLE_DEVICES, or use fewer ranks_per_node"
+            )
+            self.writer.finding("gpu_shared_by_ranks", evidence, advice)
 
     def prepare_engine(self) -> tuple[Engine, str]:
         """Import the framework and make it ready; affinity is on record from here on."""

@@ -6,7 +6,7 @@ import pytest
 
 from harness.errors import UserError
 from harness.model.axes import Axes
-from harness.runtime.devices import check_precision, gpu_index
+from harness.runtime.devices import check_precision, gpu_index, physical_gpu
 from harness.runtime.interfaces import Ranks
 
 
@@ -59,3 +59,29 @@ def test_precision_of_gpus(precision):
 def test_precision_of_cpus(precision):
     assert is_taken(precision, on_gpu=False)
     assert is_taken(precision, on_gpu=True)
+
+
+@pytest.mark.parametrize(
+    ("visible", "uuids", "expected"),
+    [
+        (None, ["GPU-a", "GPU-b"], ["GPU-a", "GPU-b"]),
+        ("1,0", ["GPU-a", "GPU-b"], ["GPU-b", "GPU-a"]),
+        ("MIG-1, MIG-2", ["GPU-a"], ["MIG-1", "MIG-2"]),
+        # one GPU for both, whoever it was that left but one
+        (None, ["GPU-a"], ["GPU-a", "GPU-a"]),
+        ("1", ["GPU-a", "GPU-b"], ["GPU-b", "GPU-b"]),
+        ("GPU-b", ["GPU-a", "GPU-b"], ["GPU-b", "GPU-b"]),
+        # not known: no NVML, an index beyond what it shows, fewer GPUs than ranks, none
+        ("0,1", [], [None, None]),
+        ("0,7", ["GPU-a"], ["GPU-a", None]),
+        (None, [], [None, None]),
+        ("", ["GPU-a", "GPU-b"], [None, None]),
+    ],
+)
+def test_physical_gpu(visible, uuids, expected):
+    assert [physical_gpu(local_rank, visible, uuids) for local_rank in range(2)] == expected
+
+
+def test_physical_gpu_where_each_rank_is_confined_to_its_own():
+    """Slurm with a control group for each task: all of them see device 0, and NVML shows each another one."""
+    assert [physical_gpu(rank, "0", [uuid]) for rank, uuid in enumerate(["GPU-a", "GPU-b"])] == ["GPU-a", "GPU-b"]

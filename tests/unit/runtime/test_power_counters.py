@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from evidence_support import FakeCampaign, FakeRun
-from runtime_support import clean_environment, events, of_kind, spec_of, write_point
+from runtime_support import clean_environment, events, of_kind, run_point, spec_of, write_point
 from sites.processes import wait_for
 
 from harness.analysis.collect import collect
@@ -97,6 +97,21 @@ def test_a_run_samples_the_gpus_of_its_job_alone(tmp_path: Path, nvml: Path) -> 
     assert all(sample["gpu"] == [USED] for sample in samples)
     [provenance] = of_kind(events(tmp_path), "provenance")
     assert provenance["host"]["gpu_model"] == "Example H1 80GB"
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("visible", "shared"), [(None, False), (OURS, True)])
+def test_ranks_that_train_on_one_gpu_say_so(tmp_path: Path, nvml: Path, visible: str | None, shared: bool) -> None:
+    """Two cards for two ranks, or both told of the first one alone."""
+    point = write_point(tmp_path, spec_of(gpus_per_rank=1, ranks_per_node=2, cpu_cores=2, comm="none", steps_timed=5))
+    environment = clean_environment(LD_LIBRARY_PATH=str(nvml), CUDA_VISIBLE_DEVICES=visible or "")
+    if visible is None:
+        del environment["CUDA_VISIBLE_DEVICES"]
+    done = run_point(point, ranks=2, environment=environment)
+    assert done.returncode == 0, done.stderr
+    for rank in range(2):
+        found = [f for f in of_kind(events(tmp_path, rank), "finding") if f["code"] == "gpu_shared_by_ranks"]
+        assert [f["evidence"] for f in found] == [{"gpu": OURS, "local_ranks": [0, 1]}] * shared
 
 
 class Powercap:
