@@ -63,6 +63,11 @@ def next_step(status: AttemptStatus, scheduler: str, handle: str) -> str:
     return NEXT_STEPS[cause].format(handle=handle, job=status.job_id, release=release) if cause else ""
 
 
+def names_cause(words: str) -> bool:
+    """Whether a scheduler's words on a failed job say by what it failed."""
+    return any(pattern.search(words) for pattern in (_NODE, _MEMORY, _PREEMPTED, _DEADLINE))
+
+
 def _says(pattern: re.Pattern[str]) -> Callable[[AttemptStatus], bool]:
     return lambda status: bool(pattern.search(f"{status.native_state} {status.reason}"))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from harness.jobs.attempts import Workshop, fence, has_started
-from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED, NEVER_RUNNABLE
+from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED, NEVER_RUNNABLE, names_cause
 from harness.jobs.interval import Interval
 from harness.jobs.ledger import Ledger
 from harness.jobs.packs import Packs
@@ -124,11 +124,19 @@ class Watcher:
             if not self._ledger.statuses[key].state.ended and has_started(self._workshop.paths(key)):
                 self._ledger.state(key, JobState.RUNNING, "its script has started")
             return False
-        if verdict.from_outside and (self._must_be_told(key) or self._may_lag(key, verdict)):
+        if self._may_be_explained(key, verdict) and self._must_be_told(key):
+            return False
+        if verdict.from_outside and self._may_lag(key, verdict):
             return False
         native = told.native_state if told else ""
         self._ledger.state(key, verdict.state, explained(verdict, told), verdict.exit_status, native)
         return True
+
+    def _may_be_explained(self, key: AttemptKey, verdict: Verdict) -> bool:
+        """Whether the scheduler may know more of an end than the run does. A failure that a run reports itself may
+        come of a process that was killed for the job's memory; of one run in a pack, and here, nobody knows more."""
+        is_alone = not self._site.is_local and not self._packs.holds(key)
+        return verdict.from_outside or (verdict.state is JobState.FAILED and is_alone)
 
     def _must_be_told(self, key: AttemptKey) -> bool:
         """A job does not know who stopped it: the scheduler is asked, unless it does not know the job any more."""
@@ -230,8 +238,10 @@ class Watcher:
 
 
 def explained(verdict: Verdict, told: Observation | None) -> str:
-    """The reason of a verdict, with the scheduler's word on a run that failed from outside."""
-    if told is None or verdict.state is not JobState.FAILED or not verdict.from_outside:
+    """The reason of a verdict, with the scheduler's word on a run that failed from outside, or where it tells more."""
+    if told is None or verdict.state is not JobState.FAILED:
+        return verdict.reason
+    if not verdict.from_outside and not names_cause(f"{told.native_state} {told.reason}"):
         return verdict.reason
     return f"{verdict.reason}; the scheduler says {told.native_state}" + (f": {told.reason}" if told.reason else "")
 

@@ -23,8 +23,9 @@ class Accounting:
     def __init__(self, base: Path, port: int, run: Run):
         self.base, self.port, self._run = base, port, run
 
-    def settings(self) -> str:
-        """What slurm.conf says of it. Memory is enforced by the gatherer, since there are no cgroups."""
+    def settings(self, enforces_memory: bool) -> str:
+        """What slurm.conf says of it; ``enforces_memory``: jobs over theirs are ended by the gatherer of figures."""
+        enforced = "JobAcctGatherParams=OverMemoryKill\n" if enforces_memory else ""
         return f"""\
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
@@ -32,8 +33,7 @@ AccountingStoragePort={self.port + 1}
 AccountingStoragePass={self.base}/munge.sock
 AccountingStorageTRES=gres/gpu
 JobAcctGatherFrequency=task=1
-JobAcctGatherParams=OverMemoryKill
-"""
+{enforced}"""
 
     def start(self) -> None:
         """Both daemons, answering, with the cluster known to them; munged runs already."""

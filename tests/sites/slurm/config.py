@@ -65,12 +65,11 @@ JobAcctGatherType=jobacct_gather/linux
 
 def _timing(shape: Shape) -> str:
     # config_overrides: the nodes have more cores and memory than this machine.
-    # linuxproc, task/none: no cgroups, so that any user and any container will do.
+    # linuxproc: processes are tracked without cgroups, so that any user and any container will do.
     # SlurmdTimeout, KillWait, sched_*: what takes minutes at a site takes seconds here.
     return f"""\
 SlurmdParameters=config_overrides
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 DefMemPerCPU=100

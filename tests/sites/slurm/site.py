@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sites import processes
-from sites.slurm import accounting, config
+from sites.slurm import accounting, cgroups, config
 from sites.slurm.accounting import Accounting
 from sites.slurm.config import Shape
 
@@ -45,13 +45,19 @@ class PrivateSlurm:
     """A Slurm cluster ``node1`` … ``nodeN`` under ``base``, which must be a short path: sockets lie in it."""
 
     def __init__(
-        self, base: Path, shape: Shape | None = None, own_hostnames: bool = False, has_accounting: bool = False
+        self,
+        base: Path,
+        shape: Shape | None = None,
+        own_hostnames: bool = False,
+        has_accounting: bool = False,
+        has_cgroups: bool = False,
     ):
         self.base = base
         self.shape = shape or Shape()
         self.own_hostnames = own_hostnames
         self.conf = base / "slurm.conf"
         self.has_accounting = has_accounting
+        self.has_cgroups = has_cgroups
 
     @property
     def environment(self) -> dict[str, str]:
@@ -83,7 +89,9 @@ class PrivateSlurm:
             (self.base / name).mkdir(parents=True, exist_ok=True)
         port = free_ports(self.shape.nodes + 3)
         self.accounting = Accounting(self.base, port + self.shape.nodes + 1, self.run)
-        config.write(self.base, self.shape, port, self.accounting.settings() if self.has_accounting else "")
+        more = self.accounting.settings(enforces_memory=not self.has_cgroups) if self.has_accounting else ""
+        more += cgroups.settings(self.base) if self.has_cgroups else "TaskPlugin=task/none\n"
+        config.write(self.base, self.shape, port, more)
         try:
             self._start_munged()
             if self.has_accounting:
@@ -116,7 +124,8 @@ class PrivateSlurm:
             raise AssertionError(f"slurmctld does not answer:\n{self.errors()}")
 
     def start_slurmd(self, node: str) -> None:
-        self.run(*self._namespace(node), "slurmd", "-N", node)
+        group = cgroups.namespace(self.base) if self.has_cgroups else []
+        self.run(*group, *self._namespace(node), "slurmd", "-N", node)
 
     def _namespace(self, node: str) -> list[str]:
         """A namespace in which ``hostname`` is the node's and /etc/hosts knows all of them."""
@@ -157,6 +166,7 @@ class PrivateSlurm:
         processes.end(processes.with_environment(f"SLURM_CONF={self.conf}"), grace_s=1)
         for file in self.base.glob("*.pid"):
             file.unlink(missing_ok=True)
+        cgroups.remove(self.base)
 
     def _cancel_everything(self) -> None:
         jobs = self.run("squeue", "-h", "-o", "%A", check=False, timeout_s=60).stdout.split()
@@ -271,12 +281,15 @@ def _free(port: int) -> bool:
 
 @contextmanager
 def private_slurm(
-    shape: Shape | None = None, own_hostnames: bool | None = None, has_accounting: bool = False
+    shape: Shape | None = None,
+    own_hostnames: bool | None = None,
+    has_accounting: bool = False,
+    has_cgroups: bool = False,
 ) -> Iterator[PrivateSlurm]:
     """A running private Slurm, certain to be stopped: by this manager, or by a guardian if this process is killed."""
     base = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
     named = processes.can_name_hosts() if own_hostnames is None else own_hostnames
-    site = PrivateSlurm(base, shape, named, has_accounting)
+    site = PrivateSlurm(base, shape, named, has_accounting, has_cgroups)
     stop = [sys.executable, "-m", "sites.slurm.site", "stop", "--remove", str(base)]
     guardian = processes.guard(stop, {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
     try:
