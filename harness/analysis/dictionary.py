@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from harness import catalog
-from harness.model.columns import STEP_TABLE_COLUMNS, Column, Kind, run_columns
+from harness.model.column import Column, Kind
+from harness.model.columns import STEP_TABLE_COLUMNS, run_columns
 
 
 def _option_columns() -> tuple[Column, ...]:

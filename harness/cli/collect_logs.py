@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,16 +21,12 @@ if TYPE_CHECKING:
 def collect_logs(globs: Sequence[str], pattern: str, facts: Sequence[str], output: Path | None, as_json: bool) -> None:
     """Read the logs, then print their table, or write it where ``output`` is given (``.csv`` or ``.parquet``)."""
     need_packages()
-    from rich.console import Console
-    from rich.progress import Progress
-
     from harness.analysis.foreign import patterns, table
 
     loaded = patterns.load(pattern)
     logs, given = table.paths(globs), dict(map(_fact, facts))
-    with Progress(console=Console(stderr=True, emoji=False), transient=True) as progress:
-        task = progress.add_task("reading logs", total=len(logs))
-        found = table.collect_logs(logs, loaded, given, lambda done, total: progress.update(task, completed=done))
+    with _bar(len(logs)) as tell:
+        found = table.collect_logs(logs, loaded, given, tell)
     if not found.rows:
         raise UserError(
             f"none of {len(logs)} logs has a line that pattern {loaded.name} knows; "
@@ -42,6 +40,20 @@ def collect_logs(globs: Sequence[str], pattern: str, facts: Sequence[str], outpu
         _print(found)
     else:
         click.echo(f"{len(found.rows)} configurations in {len(logs)} logs → {output}")
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[int], None] | None]:
+    """Shows on a terminal how many logs have been read; elsewhere nothing, and its library is not imported."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True, emoji=False), transient=True) as progress:
+        task = progress.add_task("reading logs", total=total)
+        yield lambda done: progress.update(task, completed=done)
 
 
 def _fact(text: str) -> tuple[str, float | str]:

@@ -6,24 +6,8 @@ Options of workloads and pipelines, which the catalog knows, are columns too: se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 from harness.model.axes import Axes
-
-Kind = Literal["text", "int", "float", "bool"]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column. ``higher_is_better`` None: no direction. ``must_match``: runs that differ in it are never merged."""
-
-    name: str
-    kind: Kind
-    unit: str
-    meaning: str
-    higher_is_better: bool | None = None
-    must_match: bool = False
+from harness.model.column import Column, Kind
 
 
 def _axis_kind(name: str) -> Kind:

@@ -7,14 +7,15 @@ took B / r. Their arithmetic mean, which many programs print, is never smaller.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.analysis import stats, steady
+from harness.analysis import arrays, stats, steady
 from harness.analysis.foreign.patterns import Pattern
 from harness.analysis.foreign.segments import Segment
+from harness.analysis.foreign.steps import Steps
 from harness.analysis.stats import UNKNOWN, Estimate, Floats
 from harness.analysis.windows import Windows, alike
 
@@ -83,7 +84,7 @@ def _steady(steps: Sequence[tuple[Floats, Floats, str]]) -> list[tuple[steady.St
     """The steady window of each, and its rate."""
     images = Windows.aligned([images for images, *_ in steps])
     seconds = images.of(Windows.aligned([seconds for _, seconds, _ in steps]).values)
-    even = Windows.aligned([seconds / images * np.mean(images) for images, seconds, _ in steps])
+    even = Windows.aligned([seconds / images * arrays.mean(images) for images, seconds, _ in steps])
     unknown = np.full(even.values.shape, math.nan)
     windows = steady.find_all(even, unknown, [0] * len(steps), [1.0] * len(steps))
     begin = images.begin + np.array([window.begin for window in windows])
@@ -102,7 +103,7 @@ def _with_steps(
     after = slice(window.warmup, None)
     return Rates(
         published=found.published,
-        mean_of_steps=float(np.mean(images[after] / seconds[after])),
+        mean_of_steps=arrays.mean(images[after] / seconds[after]),
         elapsed=stats.rate(images[after], seconds[after]),
         steady=rate,
         steps=len(seconds),
@@ -110,21 +111,25 @@ def _with_steps(
         left_out=window.begin,
         reason=window.reason,
         rounding=_rounding(segment.steps),
-        validated=any("val_loss" in step for step in segment.steps),
+        validated=segment.steps.says("val_loss"),
     )
 
 
-def _rounding(steps: Sequence[Mapping[str, float]]) -> float:
+def _rounding(steps: Steps) -> float:
     """Half of the last digit printed against the median: 0.03 for about 15 ms, 0 where seven digits are printed."""
-    name = next((n for n in ("images_per_s", "step_s", "epoch_s") if n in steps[0]), "")
-    values = [step[name] for step in steps if step.get(name, 0.0) > 0]
-    each = np.array(values)
+    name = next((n for n in ("images_per_s", "step_s", "epoch_s") if n in steps.row(0)), "")
+    each = steps.floats(name)
+    each = each[each > 0]
+    values = each.tolist()
     for digits in range(7 if values else 0):
+        # one value that is surely no number of so many digits spares looking at all
+        if abs(round(values[0], digits) - values[0]) > 1e-8 * max(values[0], 1.0):
+            continue
         # what numpy's rounding, which is quick and less exact, does not show, Python's may
         if np.all(np.abs(np.round(each, digits) - each) < 1e-9) or all(
             abs(round(value, digits) - value) < 1e-9 for value in values
         ):
-            return 0.5 * 10.0**-digits / float(np.median(each))
+            return 0.5 * 10.0**-digits / arrays.median(each)
     return 0.0
 
 
@@ -150,28 +155,32 @@ def _summary_rate(segment: Segment, pattern: Pattern) -> float:
 def _steps(segment: Segment, pattern: Pattern) -> tuple[Floats, Floats, str]:
     """Images and seconds of each step line, shape (steps,), or empty with what is lacking."""
     empty = np.zeros(0)
-    if pattern.per_rank and segment.steps and not _ranks(segment, pattern) > 0:
+    if pattern.per_rank and len(segment.steps) and not _ranks(segment, pattern) > 0:
         return empty, empty, "the number of ranks is not in the log: give --fact ranks=N"
     if pattern.running_mean:
         return *_differences(segment, pattern), ""
-    images, seconds = [], []
     batch, ranks, epoch_images = _batch(segment, pattern), _ranks(segment, pattern), _fact(segment, "images")
-    for step in segment.steps:
-        count, elapsed_s, lack = _step(step, batch, ranks, epoch_images)
+    rate = segment.steps.floats("images_per_s") * ranks
+    images = np.full(len(rate), batch if batch > 0 else 1.0)
+    seconds = np.divide(images, rate, out=np.full(len(rate), math.inf), where=rate > 0)
+    for place in _without(segment.steps, "images_per_s"):
+        images[place], seconds[place], lack = _step(segment.steps.row(place), batch, epoch_images)
         if lack:
             return empty, empty, lack
-        if elapsed_s > 0 and math.isfinite(elapsed_s):
-            images.append(count)
-            seconds.append(elapsed_s)
-    return np.asarray(images), np.asarray(seconds), ""
+    good = (seconds > 0) & (seconds < math.inf)
+    return images[good], seconds[good], ""
 
 
-def _step(step: dict[str, float], batch: float, ranks: float, epoch_images: float) -> tuple[float, float, str]:
-    """(images, seconds, what is lacking) of one step line."""
-    if "images_per_s" in step:
-        images = batch if batch > 0 else 1.0
-        rate = step["images_per_s"] * ranks
-        return images, images / rate if rate > 0 else math.inf, ""
+def _without(steps: Steps, name: str) -> list[int]:
+    """Places of the step lines that do not have this number."""
+    column = steps.columns.get(name)
+    if column is None:
+        return list(range(len(steps)))
+    return [place for place, value in enumerate(column) if value is None] if None in column else []
+
+
+def _step(step: dict[str, float], batch: float, epoch_images: float) -> tuple[float, float, str]:
+    """(images, seconds, what is lacking) of a step line that has a time and no rate."""
     if "epoch_s" in step and ("step_s" not in step or epoch_images > 0):
         images = step.get("images", epoch_images)
         if not images > 0:
@@ -196,7 +205,7 @@ def _ranks(segment: Segment, pattern: Pattern) -> float:
     if given > 0 or not devices >= 1:
         return given
     total = segment.summary.get("images_per_s", math.nan) if pattern.running_mean else math.nan
-    seen = total / segment.steps[-1].get("images_per_s", math.nan)
+    seen = total / segment.steps.row(-1).get("images_per_s", math.nan)
     if not 0 < seen < math.inf:
         return 1.0 if devices == 1 else math.nan
     divisors = [n for n in range(1, round(devices) + 1) if round(devices) % n == 0]
@@ -211,14 +220,15 @@ def _differences(segment: Segment, pattern: Pattern) -> tuple[Floats, Floats]:
     batch, ranks = _batch(segment, pattern), _ranks(segment, pattern)
     batch = batch if batch > 0 else 1.0
     slowest: dict[float, float] = {}
-    for step in segment.steps:
-        if step.get("images_per_s", 0) > 0 and "step" in step:
-            slowest[step["step"]] = min(step["images_per_s"], slowest.get(step["step"], math.inf))
+    columns = segment.steps.columns
+    for number, rate in zip(columns.get("step", ()), columns.get("images_per_s", ()), strict=False):
+        if number is not None and rate is not None and rate > 0:
+            slowest[number] = min(rate, slowest.get(number, math.inf))
     if not slowest:
         return np.zeros(0), np.zeros(0)
-    number = np.asarray(sorted(slowest))
-    mean = ranks * np.asarray([slowest[n] for n in number])
-    images, elapsed_s = number * batch, number * batch / mean
+    numbers = np.asarray(sorted(slowest))
+    mean = ranks * np.asarray([slowest[number] for number in numbers])
+    images, elapsed_s = numbers * batch, numbers * batch / mean
     seconds, counts = np.diff(elapsed_s, prepend=0.0), np.diff(images, prepend=0.0)
     good = (seconds > 0) & (counts > 0)
     return counts[good], seconds[good]

@@ -15,7 +15,7 @@ from harness.analysis.foreign.patterns import Pattern
 from harness.analysis.foreign.rates import COARSE, Rates, rates_of
 from harness.analysis.foreign.segments import Segment, Value, segments
 from harness.errors import UserError
-from harness.model.columns import Column
+from harness.model.column import Column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,9 +99,11 @@ def collect_logs(
     logs: Sequence[Path],
     pattern: Pattern,
     given: Mapping[str, Value],
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> LogTable:
     """A row for each measured configuration in the logs; a log without one is left out of the table.
+
+    ``progress`` is told how many logs have been read.
 
     Raises:
         UserError: for a log that cannot be read.
@@ -112,7 +114,7 @@ def collect_logs(
         measured = rates_of([segment for _, segment in found], pattern)
         rows += [_row(path, pattern, segment, rates) for (path, segment), rates in zip(found, measured, strict=True)]
         if progress is not None:
-            progress(min(first + TOGETHER, len(logs)), len(logs))
+            progress(min(first + TOGETHER, len(logs)))
     own = list(dict.fromkeys(name for row in rows for name in row if name not in _NAMES))
     return LogTable([*_NAMES[:_HEAD], *own, *_NAMES[_HEAD:]], rows)
 

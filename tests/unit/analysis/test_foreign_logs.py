@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -92,7 +94,7 @@ def test_too_few_steps_give_no_steady_rate() -> None:
 def test_keras(line: str) -> None:
     segment = one("".join(f"Epoch {n}/6\n{line}\n" for n in range(1, 7)), "keras", batch_size=64.0)
     assert len(segment.steps) == 6
-    assert segment.steps[0] == pytest.approx({"steps": 782, "step_s": 0.015, "loss": 1.2345})
+    assert segment.steps.row(0) == pytest.approx({"steps": 782, "step_s": 0.015})
     assert rates(segment, patterns.load("keras")).steady.value == pytest.approx(64 / 0.015)
 
 
@@ -151,11 +153,24 @@ def test_every_shipped_pattern_is_sound() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("name: x\ndescription: y\nsteps: ['(']\n", "not a regular expression"),
+        (
+            "name: x\ndescription: y\nsteps:\n- '(?P<step_s>.)'\n- '('\n",
+            "mine.yml:5: steps: '(' is not a regular expression",
+        ),
         ("name: x\ndescription: y\nsteps: ['rate (?P<rate>.)']\n", "no group images_per_s"),
         ("name: x\ndescription: y\nsteps: ['(?P<images_per_s>.) (?P<losss>.)']\n", "loss"),
         ("name: x\ndescription: y\nunits: {step_s: fortnight}\n", "fortnight"),
-        ("name: x\nstep: []\n", "fields are"),
+        ("name: x\nstep: []\n", "mine.yml: has no description"),
+        ("name: x\ndescription: y\nstep: []\n", "mine.yml:3: unknown field 'step'; did you mean 'steps'?"),
+        ("name: x\ndescription: 3\n", "mine.yml:2: description: 3 is no text"),
+        ("name: x\ndescription: y\nper_rank: often\n", "mine.yml:3: per_rank: 'often' is neither true nor false"),
+        ("name: x\ndescription: y\nsteps: 'rate'\n", "mine.yml:3: steps: must be a list"),
+        ("name: x\ndescription: y\nsteps: [7]\n", "mine.yml:3: steps: 7 is no text"),
+        ("name: x\ndescription: y\nonce_after: '*'\n", "mine.yml:3: once_after: '*' is not a regular expression"),
+        ("name: x\ndescription: y\nunits: ms\n", "mine.yml:3: units: must hold"),
+        ("name: x\ndescription: y\nunits: {step_s: [s]}\n", "unknown unit ['s']"),
+        ("- steps\n", "fields are name, description"),
+        ("", "fields are name, description"),
         ("- a\n- [", "YAML"),
     ],
 )
@@ -186,6 +201,20 @@ def test_the_verb_prints_writes_and_refuses(tmp_path: Path) -> None:
     assert "alcf" in str(call("collect", "--logs", glob, "--pattern", "alfc").exception)
     assert "no file matches" in str(call("collect", "--logs", str(tmp_path / "*.log"), "--pattern", "alcf").exception)
     assert "shipped patterns" in str(call("collect", "--logs", glob, "--pattern", "keras").exception)
+
+
+def test_libraries_that_take_as_long_as_the_logs_are_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "a.out").write_text(alcf([80.0] * 20, 1, 120.0))
+    program = (
+        "import sys; from harness.cli.main import cli; cli(sys.argv[1:], standalone_mode=False); "
+        "print(sorted({'pandas', 'pyarrow', 'pydantic', 'rich', 'matplotlib'} & set(sys.modules)))"
+    )
+    arguments = ["collect", "--logs", "a.out", "--pattern", "alcf", "-o", "t.csv"]
+    told = subprocess.run(
+        [sys.executable, "-c", program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.splitlines() == ["1 configurations in 1 logs → t.csv", "[]"]
+    assert (tmp_path / "t.csv").read_text().count("published 1.5 times what is sustained") == 1
 
 
 def test_logs_read_together_are_read_as_each_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

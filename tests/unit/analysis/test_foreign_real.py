@@ -56,8 +56,8 @@ def test_keras_fits_are_told_apart_and_evaluation_is_no_epoch(verbose: int, mill
         {"batch_size": batch, "epochs": 7.0} for batch in milliseconds
     ]
     for segment, (batch, printed) in zip(found, milliseconds.items(), strict=True):
-        assert [step["step_s"] for step in segment.steps] == pytest.approx([ms / 1000 for ms in printed])
-        assert {step["steps"] for step in segment.steps} == {896 // batch}
+        assert segment.steps.columns["step_s"] == pytest.approx([ms / 1000 for ms in printed])
+        assert set(segment.steps.columns["steps"]) == {896 // batch}
         assert rates(segment, patterns.load("keras")).validated
     found = table.collect_logs([LOGS / f"keras_fit_verbose{verbose}.log"], patterns.load("keras"), {})
     assert all("step times hold the validation" in row["remark"] for row in found.rows)
@@ -68,14 +68,14 @@ def test_an_epochs_last_step_written_twice_is_one_epoch() -> None:
     lines = "10/10 [==========] - ETA: 0s - loss: 2.0\r10/10 ━━━━ 0s 97ms/step - loss: 2.0\r"
     lines += "10/10 ━━━━ 3s 140ms/step - loss: 2.0 - val_loss: 2.1\n"
     segment = only("".join(f"Epoch {n}/6\n{lines}" for n in range(1, 7)), "keras", batch_size=4.0)
-    assert [step["step_s"] for step in segment.steps] == pytest.approx([0.097] * 6)
+    assert segment.steps.columns["step_s"] == pytest.approx([0.097] * 6)
     assert not rates(segment, patterns.load("keras")).validated
 
 
 def test_older_keras_with_verbose_2() -> None:
     line = "782/782 - 12s - loss: 1.2345 - accuracy: 0.5 - 12s/epoch - 15ms/step\n"
     segment = only("".join(f"Epoch {n}/6\n{line}" for n in range(1, 7)), "keras", batch_size=64.0)
-    assert segment.steps[5] == pytest.approx({"steps": 782, "step_s": 0.015, "loss": 1.2345})
+    assert segment.steps.row(5) == pytest.approx({"steps": 782, "step_s": 0.015})
 
 
 def tf_cnn(workers: int, per_device: int, gpus: int, total: bool = True) -> str:
@@ -161,5 +161,53 @@ def test_lines_that_were_cut_off_or_mixed_up_are_no_steps() -> None:
     text = "Model: a\nBatch size: 8\nNumber of CPUs: 2\nIter #0: 4.0 img/sec per CPU\n"
     text += "Iter #1: . img/sec per CPU\nIter #2: 4.0 img/s\nIter #3: 4.0 imgIter #3: 4.1 img/sec per CPU\n\x00\x00\n"
     segment = only(text, "horovod_synthetic")
-    assert [step["images_per_s"] for step in segment.steps] == [4.0, 4.1]
+    assert segment.steps.columns["images_per_s"] == [4.0, 4.1]
     assert rates(segment, patterns.load("horovod_synthetic")).elapsed == pytest.approx(2 * 2 / (1 / 4.0 + 1 / 4.1))
+
+
+def test_a_result_without_its_steps_is_told_and_leaves_the_ranks_unknown() -> None:
+    # as a log whose step lines were written over: the devices are named, and there is nothing to count workers by
+    text = "Batch size:  128 global\n             64 per device\ntotal images/sec: 620.00\n"
+    found = rates(only(text, "tf_cnn_benchmarks"), patterns.load("tf_cnn_benchmarks"))
+    assert (found.published, found.steps) == (620.0, 0)
+    assert found.reason == "the log has no line for each step"
+
+
+def test_line_numbers_count_what_launchers_marked_and_left_empty() -> None:
+    run = "Model: a\nBatch size: 8\nNumber of CPUs: 1\nIter #0: 4.0 img/sec per CPU\n"
+    marked = "".join(f"[prterun-n1-7@1,0]<stdout>:{line}\n" for line in ["", *run.splitlines(), "", *run.splitlines()])
+    # mpirun's own line begins as a mark does, and ends nowhere
+    assert [segment.line for segment in segments("[\n" + marked, patterns.load("horovod_synthetic"))] == [1, 8]
+
+
+def test_versions_of_a_line_that_was_written_over_share_its_number() -> None:
+    run = (
+        "Epoch 1/2\n1/2 [=>] - 0s 9ms/step\r2/2 [==] - 1s 15ms/step - loss: 1\r\nEpoch 2/2\n2/2 [==] - 1s 15ms/step\r\n"
+    )
+    found = segments(run * 3, patterns.load("keras"))
+    assert [(segment.line, len(segment.steps)) for segment in found] == [(1, 2), (5, 2), (9, 2)]
+
+
+def test_numbers_of_some_lines_only() -> None:
+    text = "5/5 [==] - 1s 15ms/step\nEpoch 2/3\n5/5 [==] - 1s 16us/step - loss: 2.0 - val_loss: 2.1\n"
+    text += "Epoch 3/3\n5/5 [==] - 1s 1s/step - loss: 2.0 - val_loss: e\n"
+    segment = only(text, "keras", batch_size=2.0)
+    assert segment.steps.columns["val_loss"] == [None, 2.1, None]
+    assert segment.steps.columns["step_s"] == pytest.approx([0.015, 16e-6, 1.0])
+    assert segment.steps.row(2) == pytest.approx({"steps": 5, "step_s": 1.0})
+    assert rates(segment, patterns.load("keras")).validated
+
+
+def test_steps_that_tell_a_time_beside_steps_that_tell_a_rate(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yml"
+    path.write_text(
+        "name: mine\ndescription: two forms of one line\n"
+        "steps:\n"
+        "- 'step (?P<step>\\d+): (?P<step_s>[.\\d]+) ?(?P<step_s_unit>ms)?'\n"
+        "- '(?P<images_per_s>[.,\\d]+) img/s'\n"
+    )
+    text = "step 1: 500 ms 9 img/s\n1,000.0 img/s\nstep 2: .5.\nstep 3: 2\n"
+    segment = only(text, str(path), batch_size=4.0)
+    assert segment.steps.columns["images_per_s"] == [None, 1000.0, None]
+    assert segment.steps.columns["step_s"] == [0.5, None, 2.0]
+    assert rates(segment, patterns.load(str(path))).elapsed == pytest.approx(3 * 4 / (0.5 + 0.004 + 2))
