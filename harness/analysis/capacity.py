@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from scipy.special import digamma
 
 from harness.analysis import findings
 from harness.analysis.capacity_lanes import Setting
@@ -28,6 +30,8 @@ ALIKE = (
     "dataset_digest",
     "parameters",
 )
+#: For how many degrees of freedom of its own the scatter usual among points counts beside that of one.
+PRIOR_FREEDOM = 4.0
 #: A setting of whose repeats this share failed is not recommended.
 TOO_OFTEN = 0.5
 #: Axes that do not change what a rate means.
@@ -140,7 +144,7 @@ def _group(members: Sequence[PointResult], named: Sequence[str], scopes: Mapping
     return Group(
         key=key_of(first, named),
         axes=first,
-        observations=tuple(_observation(r, scopes) for r in good),
+        observations=pooled([_observation(r, scopes) for r in good]),
         left_out=tuple(_left_out(r, told, unlike.get(r.point_id, "")) for r in usual if r not in good),
         computes_on_cores=not first.get("gpus_per_rank") and first.get("framework") in FRAMEWORKS,
         loads_inline=first.get("framework") != "tensorflow",
@@ -177,6 +181,34 @@ def _observation(result: PointResult, scopes: Mapping[str, str] | None) -> Obser
 def key_of(axes: Mapping[str, Any], named: Sequence[str]) -> dict[str, Any]:
     """What a group is called by; a framework that there is not says nothing."""
     return {name: axes.get(name) for name in named if not (name == "framework" and axes.get(name) == "none")}
+
+
+def pooled(observations: Sequence[Observation]) -> tuple[Observation, ...]:
+    """Observations whose errors are drawn towards that of all, as :data:`PRIOR_FREEDOM` says.
+
+    The scatter of two or three runs tells that of a point to a factor of two or worse: weights that follow it rest a
+    fit on the points that agreed by luck. So each variance is averaged with the one usual here: the geometric mean of
+    all, corrected for its bias (Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3), which one disturbed point does not
+    move far. A point run once is taken to scatter as is usual. Fewer than two points with repeats tell nothing.
+    """
+    repeated = [(o.runs - 1, o.runs * o.se_log**2) for o in observations if o.runs > 1 and o.se_log > 0]
+    if len(repeated) < 2:
+        return tuple(observations)
+    logs = [df * (math.log(variance) - float(digamma(df / 2)) + math.log(df / 2)) for df, variance in repeated]
+    usual = math.exp(sum(logs) / sum(df for df, _ in repeated))
+    return tuple(_drawn_towards(usual, o) for o in observations)
+
+
+def _drawn_towards(usual: float, seen: Observation) -> Observation:
+    """With its error from its own runs' variance and the ``usual`` one."""
+    if not seen.runs:
+        return seen
+    if seen.runs == 1 or not math.isfinite(seen.se_log):
+        own = seen.se_log if math.isfinite(seen.se_log) else 0.0
+        return replace(seen, se_log=max(own, math.sqrt(usual / seen.runs)))
+    df, variance = seen.runs - 1, seen.runs * seen.se_log**2
+    together = (PRIOR_FREEDOM * usual + df * variance) / (PRIOR_FREEDOM + df)
+    return replace(seen, se_log=math.sqrt(together / seen.runs))
 
 
 def _left_out(result: PointResult, told: Sequence[str], unlike: str) -> LeftOut:
