@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from harness.analysis.lines import PathText, line_blocks, record_of, records, whole_file
+from harness.analysis.lines import PathText, line_blocks, records, records_of, whole_file
 from harness.analysis.step_columns import StepColumns, Steps
 from harness.layout import AttemptLayout
 from harness.model.evidence import Evidence
@@ -39,6 +39,11 @@ class RankEvidence:
     def last(self, kind: str) -> dict[str, Any]:
         found = self.events.get(kind)
         return found[-1] if found else {}
+
+    @cached_property
+    def io(self) -> Mapping[Any, Mapping[str, Any]]:
+        """The last ``io`` event for each ``at``."""
+        return {event.get("at"): event for event in self.events.get("io", [])}
 
     @cached_property
     def clock_runs_back(self) -> bool:
@@ -119,9 +124,8 @@ def read_rank(path: PathText, rank: int, problems: list[str]) -> RankEvidence:
     columns, number, name = StepColumns(), 0, os.path.basename(path)  # noqa: PTH119
     try:
         for lines in line_blocks(path):
-            for line in lines:
+            for line, record in zip(lines, records_of(lines), strict=True):
                 number += 1
-                record = record_of(line)
                 if record is None:
                     if line.strip():
                         torn.append(number)
@@ -140,11 +144,14 @@ def read_rank(path: PathText, rank: int, problems: list[str]) -> RankEvidence:
 
 def span_of(rank: RankEvidence, counter: str) -> float | None:
     """What a counter of the ``io`` events grew by between begin and end; None where either is not on record."""
-    at = {event.get("at"): event.get(counter) for event in rank.events.get("io", [])}
-    begin, end = at.get("begin"), at.get("end")
-    if isinstance(begin, int | float) and isinstance(end, int | float) and end >= begin:
+    begin, end = (rank.io.get(at, _NOTHING).get(counter) for at in ("begin", "end"))
+    if isinstance(begin, _NUMBERS) and isinstance(end, _NUMBERS) and end >= begin:
         return float(end - begin)
     return None
+
+
+_NUMBERS = (int, float)
+_NOTHING: Mapping[str, Any] = {}
 
 
 def compact_json(value: Any) -> str:

@@ -141,7 +141,7 @@ def _core_cells(run: RunEvidence) -> dict[str, Any]:
 def _outcome_cells(run: RunEvidence) -> dict[str, Any]:
     first = run.ranks[0]
     phases = {str(e.get("name")): e for e in first.events.get("phase", [])}
-    losses = [e["value"] for e in first.events.get("loss", []) if isinstance(e.get("value"), int | float)]
+    losses = [value for e in first.events.get("loss", []) if isinstance(value := e.get("value"), (int, float))]
     stages = [e for rank in run.ranks for e in rank.events.get("stage", [])]
     checks = [e for rank in run.ranks for e in rank.events.get("check", []) if e.get("name") == "ranks_identical"]
     return {

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.analysis import findings, measure, stats
-from harness.analysis.arrays import median
+from harness.analysis import arrays, findings, measure, stats
 from harness.analysis.evidence import RankEvidence, RunEvidence, span_of
 from harness.analysis.findings import Finding
 from harness.catalog import WORKLOADS
@@ -35,7 +34,7 @@ def run_findings(
         found.append(
             findings.make("run_incomplete", "See stderr; then `harness retry`.", state=state.value, steps=done)
         )
-    if clock_jumped(run):
+    if measured is None and clock_jumped(run):
         advice = "No number is given; look at the node's clock source (dmesg) and measure again."
         found.append(findings.make("clock_jumped", advice))
         return found
@@ -109,7 +108,7 @@ def _number_findings(run: RunEvidence, measured: measure.Measurement) -> list[Fi
     elif measured.rate.independent_steps < stats.MIN_INDEPENDENT_STEPS:
         found.append(_few_steps(measured.rate))
     drained = numbers.get("drained_images", 0.0)
-    total = sum(float(rank.steps["fresh"][1:].sum()) for rank in run.ranks)
+    total = sum(arrays.total(rank.steps["fresh"][1:]) for rank in run.ranks) if drained > 0 else 0.0
     if total and drained / total > findings.DRAIN_LIMIT:
         advice = (
             "The steady rate leaves the drained images out; the mean of step rates overstates what can be sustained."
@@ -150,14 +149,17 @@ def stall_period(rank: RankEvidence, measured: measure.Measurement) -> int | Non
 
     Steps that wait for the pipeline are not meant: a slow loader shows as waiting, and is found as such.
     """
-    inside = rank.steps.step >= measured.steady_step
-    own = (rank.steps.durations_s - rank.steps["wait_s"])[inside]
-    usual = median(own) if len(own) >= 10 else 0.0
+    # the numbers of steps rise
+    begin = int(rank.steps.step.searchsorted(measured.steady_step))
+    own = rank.steps.durations_s[begin:] - rank.steps["wait_s"][begin:]
+    usual = arrays.median(own) if len(own) >= 10 else 0.0
     if usual <= 0:
         return None
     places = np.flatnonzero(own > STALL_FACTOR * usual)
+    if len(places) < 3:
+        return None
     distances = np.diff(places)
-    return int(distances[0]) if len(places) >= 3 and distances[0] > 1 and len(set(distances)) == 1 else None
+    return int(distances[0]) if distances[0] > 1 and len(set(distances)) == 1 else None
 
 
 def _cause_findings(run: RunEvidence, measured: measure.Measurement, cells: Mapping[str, Any]) -> Iterator[Finding]:
@@ -257,7 +259,7 @@ def _data_findings(run: RunEvidence, cache: str) -> Iterator[Finding]:
     asked = [span_of(rank, "rchar_bytes") for rank in run.ranks]
     if not (isinstance(samples, int) and samples and isinstance(size, int)) or None in asked:
         return
-    delivered = sum(float(rank.steps["fresh"].sum()) for rank in run.ranks)
+    delivered = sum(arrays.total(rank.steps["fresh"]) for rank in run.ranks)
     due, read = delivered * size / samples, sum(value or 0.0 for value in asked)
     world = len(run.ranks)
     # what buffers took in ahead is no sign: at most two passes, of the set or of what the buffers hold

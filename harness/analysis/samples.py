@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -74,14 +75,10 @@ def _counters(inside: Mapping[str, Sequence[Sample]]) -> dict[str, float]:
     cells: dict[str, float] = {}
     for counter, cell in _COUNTERS.items():
         for samples in inside.values():
-            first, last = _first_known(samples, counter), _first_known(reversed(samples), counter)
-            if first is not None and last is not None and (span_s := last["t_s"] - first["t_s"]) > 0:
-                cells[cell] = cells.get(cell, 0.0) + (last[counter] - first[counter]) / span_s
+            known = [sample for sample in samples if type(sample.get(counter)) in _NUMBERS]
+            if known and (span_s := known[-1]["t_s"] - known[0]["t_s"]) > 0:
+                cells[cell] = cells.get(cell, 0.0) + (known[-1][counter] - known[0][counter]) / span_s
     return cells
-
-
-def _first_known(samples: Iterable[Sample], counter: str) -> Sample | None:
-    return next((sample for sample in samples if type(sample.get(counter)) in _NUMBERS), None)
 
 
 def _cpu(run: RunEvidence, inside: Mapping[str, Iterable[Sample]]) -> dict[str, float]:
@@ -94,8 +91,9 @@ def _cpu(run: RunEvidence, inside: Mapping[str, Iterable[Sample]]) -> dict[str, 
                 allowed |= set(rank.first("affinity").get("allowed_cpus") or ())
         lists = [percents for s in samples if isinstance(percents := s.get("cpu_percent"), list) and percents]
         if allowed and lists and max(allowed) < min(map(len, lists)):
-            chosen = np.array([[percents[cpu] for cpu in allowed] for percents in lists])
-            shares += (np.add.reduce(chosen, axis=1) / len(allowed)).tolist()
+            chosen = np.array(list(map(itemgetter(*allowed), lists)))
+            sums = np.add.reduce(chosen.reshape(len(lists), len(allowed)), axis=1)
+            shares += (sums / len(allowed)).tolist()
             continue
         for percents in lists:
             shares.append(float(np.mean([percents[cpu] for cpu in allowed if cpu < len(percents)] or percents)))

@@ -20,6 +20,7 @@ from harness.model.event import STEP_COLUMNS
 #: The one column that may hold null, or be missing.
 NULLABLE = "occupancy"
 _COLUMNS = ("step", *(name for name in STEP_COLUMNS if name != NULLABLE), NULLABLE)
+_FLOATS = _COLUMNS[1:]
 _values_of = itemgetter(*_COLUMNS)
 _PACK_AT = 64
 _LARGEST = 2**63
@@ -63,7 +64,7 @@ class StepColumns:
     def __init__(self) -> None:
         self._waiting: list[dict[str, Any]] = []
         self._doubtful = False
-        self._packed: list[tuple[bytes, ...]] = []
+        self._packed: list[tuple[NDArray[np.int64], Floats]] = []
         #: Records left out so far because their columns are of unequal length or wrong type.
         self.ill_formed = 0
 
@@ -93,33 +94,40 @@ class StepColumns:
         """What was gathered, in order of the steps' numbers; a step on record twice counts once, as it came first."""
         if self._waiting:
             self._pack()
-        parts = self._packed
-        joined = parts[0] if len(parts) == 1 else [b"".join(part[n] for part in parts) for n in range(len(_COLUMNS))]
-        step = np.frombuffer(joined[0], np.int64)
-        columns = {name: np.frombuffer(data, np.float64) for name, data in zip(_COLUMNS[1:], joined[1:], strict=True)}
-        if (step[1:] > step[:-1]).all():
-            return Steps(step, columns)
-        _, first = np.unique(step, return_index=True)
-        return Steps(step[first], {name: values[first] for name, values in columns.items()})
+        if len(self._packed) == 1:
+            step, floats = self._packed[0]
+        else:
+            parts = self._packed or [_pack([])]
+            step = np.concatenate([steps for steps, _ in parts])
+            floats = np.concatenate([columns for _, columns in parts], axis=1)
+        if not (step[1:] > step[:-1]).all():
+            step, first = np.unique(step, return_index=True)
+            floats = floats[:, first]
+        return Steps(step, dict(zip(_FLOATS, floats, strict=True)))
 
 
-def _pack(records: Sequence[Mapping[str, Any]]) -> tuple[bytes, ...]:
-    """The columns of well-formed records, one after the other, each as the bytes of an array.
+def _pack(records: Sequence[Mapping[str, Any]]) -> tuple[NDArray[np.int64], Floats]:
+    """The steps' numbers, shape (steps,), and their other columns, shape (columns, steps), of well-formed records.
 
     Raises:
         KeyError, TypeError, ValueError, OverflowError, struct.error: where a record is ill-formed.
     """
-    if not records:
-        return (b"",) * len(_COLUMNS)
-    columns = list(zip(*map(_values_of, records), strict=True))
+    columns = list(zip(*map(_values_of, records), strict=True)) or [()] * len(_COLUMNS)
     lengths = list(map(len, columns[0]))
     if any(list(map(len, column)) != lengths for column in columns):
         raise ValueError("columns of unequal length")
-    *full, occupancy = (list(chain.from_iterable(column)) for column in columns)
-    if None in occupancy:
-        occupancy = [math.nan if value is None else value for value in occupancy]
-    floats = struct.Struct(f"{len(occupancy)}d").pack
-    return struct.pack(f"{len(occupancy)}q", *full[0]), *(floats(*values) for values in full[1:]), floats(*occupancy)
+    values: list[Any] = []
+    for part in chain.from_iterable(columns):
+        values += part
+    steps, floats = sum(lengths), len(_COLUMNS) - 1
+    layout = f"{steps}q{steps * floats}d"
+    try:
+        packed = struct.pack(layout, *values)
+    except struct.error:
+        # looking for null beforehand would take as long as packing
+        values[-steps:] = [math.nan if value is None else value for value in values[-steps:]]
+        packed = struct.pack(layout, *values)
+    return np.frombuffer(packed, np.int64, steps), np.frombuffer(packed, offset=8 * steps).reshape(floats, steps)
 
 
 def _well_formed(record: dict[str, Any]) -> dict[str, Any] | None:
