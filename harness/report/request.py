@@ -29,6 +29,8 @@ from harness.report.numbers import with_interval
 ENOUGH = 0.95
 #: Axes that say what is trained: unlike ones are not compared.
 TRAINING = ("workload", "framework", "model", "batch_size")
+#: What a job asks for or sets, in the order in which less of it is preferred.
+KNOBS = ("nodes", "cpu_cores", "ranks_per_node", "workers", "parallel_threads", "prefetch", "storage")
 #: More series than this are counted, not named.
 MOST_SERIES = 8
 
@@ -40,10 +42,43 @@ def requests(table: pd.DataFrame, campaign: Campaign) -> list[str]:
     if axis is None or axis not in RESOURCES:
         return _fastest(results, campaign) or ["Nothing can be said yet: no point was measured."]
     series = [one for one in series_along(results, campaign.varied, axis) if one.steps]
-    said = [_request(one) for one in series[:MOST_SERIES]]
+    said = _least_of_all(results, campaign) + [_request(one) for one in series[:MOST_SERIES]]
     if len(series) > MOST_SERIES:
         said.append(f"… and {len(series) - MOST_SERIES} more series: filter the table of points for yours.")
     return said or ["Nothing can be said yet: no point was measured."]
+
+
+def _least_of_all(results: Sequence[PointResult], campaign: Campaign) -> list[str]:
+    """Over all knobs together, where several were varied: the least that reaches nearly the best rate."""
+    names = naming_axes(results, campaign.varied)
+    knobs = [name for name in names if name in KNOBS]
+    groups: dict[tuple[Any, ...], list[PointResult]] = {}
+    for result in results:
+        if result.trusted:
+            groups.setdefault(tuple(result.axes.get(name) for name in names if name not in KNOBS), []).append(result)
+    several = [members for members in groups.values() if len(members) > 1]
+    return [_least_of(members, names) for members in several[:MOST_SERIES]] if len(knobs) > 1 else []
+
+
+def _least_of(members: Sequence[PointResult], names: Sequence[str]) -> str:
+    best = max(members, key=lambda r: r.rate.value)
+    least = min((r for r in members if r.rate.value >= ENOUGH * best.rate.value), key=_amounts)
+    axes = {name: best.axes.get(name) for name in (*TRAINING[:2], *names) if name not in KNOBS}
+    subject = label({name: value for name, value in axes.items() if value not in (None, "none")})
+    knobs = [name for name in names if name in KNOBS]
+    advice = f"request {point_label(least, knobs)} for {with_interval(least.rate)} images/s"
+    said = f"{subject}: of all that was measured, {advice}"
+    if least is not best:
+        said += f", against {with_interval(best.rate)} with {point_label(best, knobs)}"
+    once = ". From one run each: repeat before relying on it" if min(least.runs, best.runs) < 2 else ""
+    return f"{said}{once}."
+
+
+def _amounts(result: PointResult) -> tuple[float, ...]:
+    """What a point takes, the dearest thing first: cores, then what is started on them."""
+    asked = {name: float(result.axes.get(name) or 0) for name in KNOBS if name != "storage"}
+    cores = asked.pop("cpu_cores") * asked.pop("nodes")
+    return (cores, *asked.values())
 
 
 def _fastest(results: Sequence[PointResult], campaign: Campaign) -> list[str]:
@@ -60,6 +95,10 @@ def _fastest(results: Sequence[PointResult], campaign: Campaign) -> list[str]:
 def _fastest_of(members: Sequence[PointResult], names: Sequence[str]) -> str:
     first, *others = sorted(members, key=lambda r: r.rate.value, reverse=True)
     axes = {name: value for name in TRAINING if (value := first.axes.get(name)) not in (None, "none")}
+    if not others:
+        return (
+            f"{label(axes)}: {with_interval(first.rate)} images/s at the only point to rely on; there is no choice yet."
+        )
     said = f"{label(axes)}: the fastest was {point_label(first, names)} with {with_interval(first.rate)} images/s"
     alike = [point_label(r, names) for r in others if not stats.ratio(first.rate, r.rate).differs_from(1.0)]
     if alike:

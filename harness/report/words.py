@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -11,21 +12,34 @@ import pandas as pd
 from harness.analysis import findings, stats
 from harness.analysis.points import PointResult, point_results
 from harness.analysis.scaling import (
+    PREFERRED,
     RESOURCES,
     Series,
     Step,
     label,
     naming_axes,
+    numeric_axes,
     primary_axis,
     series_along,
     series_axes,
 )
+from harness.analysis.stats import Estimate
 from harness.model.campaign import Campaign
 from harness.report.grid import text
 from harness.report.numbers import number, with_interval
 
 #: More results than this are summed up.
 MOST_SENTENCES = 8
+#: An interval that ends this near to 1 says that there is no difference to care about.
+NEGLIGIBLE = 0.1
+#: More repeats than this are not proposed.
+MOST_REPEATS = 20
+#: Share of the last point's rate at which an earlier one is worth naming.
+ENOUGH = 0.95
+#: Share that is as much, to the digits shown.
+AS_MUCH = 0.995
+#: Axes whose variation may help where training waits for data.
+LOADER_AXES = ("workers", "parallel_threads", "prefetch", "storage", "encoding")
 #: Efficiency of the largest point above which a larger one is worth a run.
 WORTH_MORE = 0.7
 
@@ -41,6 +55,7 @@ def summary(table: pd.DataFrame, campaign: Campaign) -> list[str]:
     sentences = _series_sentences([one for one in series if len(one.steps) > 1])
     if not sentences:
         sentences = _plain_sentences(measured, campaign)
+    sentences += _other_axes(measured, campaign, axis)
     sentences += _contrasts(measured, campaign, axis)
     sentences += _doubts(measured)
     if broken := _states([r for r in results if not r.runs]):
@@ -82,9 +97,25 @@ def _series_sentence(series: Series) -> str:
         return f"{subject}: {claim}, but do not rely on it: {_why([step.result for step in doubted])}."
     if not last.speedup.known:
         return f"{subject}: {claim}; no interval can be given from {_runs(base, last)}."
+    if min(base.result.runs, last.result.runs) > 1 and _negligible(last.speedup):
+        return f"{subject}: {claim}: no difference of more than {_percents(last.speedup)} ({_runs(base, last)})."
     if not last.speedup.differs_from(1.0):
         return f"{subject}: {claim}: not resolvable from {_runs(base, last)}.{_needed(base, last)}"
     return f"{subject}: {claim} ({_runs(base, last)}{_efficiency(series, last)}){_best(series, last)}."
+
+
+def _farthest(quotient: Estimate) -> float:
+    """How far from 1 the interval's ends are, at most."""
+    return max(quotient.high - 1, 1 - quotient.low)
+
+
+def _percents(quotient: Estimate) -> str:
+    """:func:`_farthest`, rounded up, so that nothing is denied that the interval allows."""
+    return f"{math.ceil(100 * _farthest(quotient) - 1e-9)}%"
+
+
+def _negligible(quotient: Estimate) -> bool:
+    return quotient.known and not quotient.differs_from(1.0) and _farthest(quotient) <= NEGLIGIBLE
 
 
 def _at(axis: str, value: float) -> str:
@@ -102,21 +133,43 @@ def _runs(base: Step, last: Step) -> str:
 def _needed(base: Step, last: Step) -> str:
     runs = min(base.result.runs, last.result.runs)
     more = stats.repeats_to_resolve(last.speedup, runs)
-    return (
-        f" With this spread, {more} repeats would tell." if more else " The difference is too small to be told apart."
-    )
+    few = more is not None and more <= MOST_REPEATS
+    if few:
+        return f" With this spread, {more} repeats would tell."
+    return f" With this spread it would take more than {MOST_REPEATS} repeats to tell."
 
 
 def _efficiency(series: Series, last: Step) -> str:
-    return f"; efficiency {last.efficiency:.0%}" if series.axis in RESOURCES else ""
+    known = series.axis in RESOURCES and math.isfinite(last.efficiency)
+    return f"; efficiency {last.efficiency:.0%}" if known else ""
 
 
 def _best(series: Series, last: Step) -> str:
     best = max(series.steps, key=lambda step: step.result.rate.value)
     drop = stats.ratio(best.result.rate, last.result.rate)
     if best is last or not drop.differs_from(1.0):
-        return ""
+        return _enough(series, last)
     return f"; the best is {text(best.x)}, {with_interval(drop)} times as fast as {text(last.x)}"
+
+
+def _enough(series: Series, last: Step) -> str:
+    """The first point after which there is hardly anything to gain, where it is neither end."""
+    shares = [(step, step.result.rate.value / last.result.rate.value) for step in series.steps if step.result.trusted]
+    step, share = next(((step, share) for step, share in shares if share >= ENOUGH), (last, 1.0))
+    if step is last or step is series.steps[0]:
+        return ""
+    return f"; {text(step.x)} gave {share:.0%} of that" if share < AS_MUCH else f"; {text(step.x)} gave as much"
+
+
+def _other_axes(measured: Sequence[PointResult], campaign: Campaign, primary: str | None) -> list[str]:
+    """What the further knobs did, at the largest value of the primary one."""
+    top = max((r.axes[primary] for r in measured if r.axes[primary] is not None), default=None) if primary else None
+    sentences = []
+    for axis in numeric_axes(measured, campaign.varied):
+        series = [one for one in series_along(measured, campaign.varied, axis) if one.key.get(primary or "") == top]
+        if axis in PREFERRED and axis != primary:
+            sentences += _series_sentences([one for one in series if len(one.steps) > 1])
+    return sentences
 
 
 def _plain_sentences(measured: Sequence[PointResult], campaign: Campaign) -> list[str]:
@@ -198,7 +251,8 @@ def _next(results: Sequence[PointResult], series: Sequence[Series], campaign: Ca
         return [f"Next: see why with `harness check {name}`, then `harness retry {name}`."]
     if any(r.unsteady for r in results):
         return ["Next: give the sweep more timed steps (`steps: {timed: …}`), so that all points become steady."]
-    unresolved = [s for s in series if len(s.steps) > 1 and not s.steps[-1].speedup.differs_from(1.0)]
+    ends = [s.steps[-1].speedup for s in series if len(s.steps) > 1]
+    unresolved = [end for end in ends if not end.differs_from(1.0) and not _negligible(end)]
     few = min((r.runs for r in results if r.runs), default=0)
     if few and few < 3 and (unresolved or few == 1):
         return [f"Next: repeat (`repeats: {max(3, few + 2)}` in the sweep); what is measured already is kept."]
@@ -207,6 +261,8 @@ def _next(results: Sequence[PointResult], series: Sequence[Series], campaign: Ca
         top = max(step.x for one in growing for step in one.steps)
         unit = growing[0].axis.replace("_", " ")
         return [f"Next: try more than {text(top)} {unit}: {len(growing)} of {len(series)} series still scale there."]
-    if any(f.code in findings.INPUT_BOUND for r in results for f in r.findings):
-        return ["Next: vary workers, parallel_threads or prefetch, since training waits for data."]
+    fastest = max((r for r in results if r.runs), key=lambda r: r.rate.value, default=None)
+    left = [name for name in LOADER_AXES if name not in campaign.varied]
+    if fastest and left and any(f.code in findings.INPUT_BOUND for f in fastest.findings):
+        return [f"Next: vary {' or '.join(left)}, since training waits for data at the fastest point, too."]
     return []

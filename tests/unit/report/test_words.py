@@ -9,6 +9,7 @@ from evidence_support import FakeCampaign, FakeRun
 
 from harness.analysis.collect import collect
 from harness.model.axes import Axes
+from harness.report.request import requests
 from harness.report.words import summary
 
 
@@ -101,3 +102,75 @@ def test_sixty_series_are_summed_up(tmp_path: Path) -> None:
     assert sentences[0].startswith("12 series along cpu cores: ")
     assert "1 to 2" in sentences[0].replace("1.00", "1").replace("2.00", "2")
     assert len(sentences) < 8
+
+
+def grid_campaign(root: Path, step_s: dict[tuple[int, int], float], repeats: int = 3) -> FakeCampaign:
+    """Points by (cores, workers), repeats half a per cent apart."""
+    campaign = FakeCampaign(root, "c", varied=("cpu_cores", "workers"), repeats=repeats)
+    for (cores, workers), seconds in step_s.items():
+        point = Axes(workload="resnet20_cifar10", framework="torch", cpu_cores=cores, workers=workers, steps_timed=30)
+        for repeat in range(repeats):
+            campaign.add(point, FakeRun([[1.0] + [seconds * (1 + 0.005 * repeat)] * 30]), repeat=repeat)
+    return campaign
+
+
+def fed_by_workers(root: Path) -> FakeCampaign:
+    """More cores alone do nothing; 4 workers are 4 times as fast as none, 8 not any faster."""
+    return grid_campaign(root, {(c, w): 0.4 / min(max(w, 1), 4) for c in (4, 8) for w in (0, 4, 8)})
+
+
+def test_what_an_axis_other_than_the_primary_one_did_is_said(tmp_path: Path) -> None:
+    sentences = said(fed_by_workers(tmp_path))
+    (workers,) = [one for one in sentences if one.startswith("8 cpu cores: 8 workers give 4.00 [")]
+    assert workers.endswith("times the images/s of 0 (3 runs each); 4 gave as much.")
+
+
+def test_a_difference_too_small_to_matter_is_no_reason_to_repeat(tmp_path: Path) -> None:
+    sentences = said(fed_by_workers(tmp_path))
+    assert sentences[0].endswith("times the images/s of 4: no difference of more than 2% (3 runs each).")
+    assert not any("repeats would tell" in one or one.startswith("Next") for one in sentences)
+
+
+def test_one_run_each_is_too_little_to_deny_a_difference(tmp_path: Path) -> None:
+    sentences = said(cores_campaign(tmp_path, {1: [0.2], 2: [0.2]}))
+    assert "no difference" not in sentences[0]
+
+
+def test_nobody_is_sent_to_repeat_fifty_times(tmp_path: Path) -> None:
+    sentences = said(cores_campaign(tmp_path, {1: [0.2, 0.24], 2: [0.2, 0.239]}))
+    assert sentences[0].endswith("With this spread it would take more than 20 repeats to tell.")
+
+
+def test_workers_that_begin_at_none_have_no_efficiency(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, "c", varied=("workers",), repeats=2)
+    for workers in (0, 4):
+        for repeat in range(2):
+            run = FakeRun([[1.0] + [0.4 / max(workers, 1) * (1 + 0.005 * repeat)] * 30])
+            campaign.add(Axes(workload="replay", workers=workers, steps_timed=30), run, repeat=repeat)
+    sentences = said(campaign)
+    assert "4 workers give 4" in sentences[0] and "(2 runs each)" in sentences[0]
+
+
+def test_what_was_varied_already_is_not_proposed_again(tmp_path: Path) -> None:
+    waits = {"waits": [0.0] + [0.05] * 30}
+    campaign = FakeCampaign(tmp_path, "c", varied=("workers",), repeats=3)
+    for workers in (1, 2):
+        for repeat in range(3):
+            run = FakeRun([[1.0] + [0.1 / workers**0.2 * (1 + 0.002 * repeat)] * 30], **waits)
+            campaign.add(Axes(workload="replay", workers=workers, steps_timed=30), run, repeat=repeat)
+    advice = said(campaign)[-1]
+    assert advice.startswith("Next: vary parallel_threads or prefetch") and "workers" not in advice
+
+
+def test_the_least_of_all_that_was_measured_is_named_over_all_knobs(tmp_path: Path) -> None:
+    campaign = fed_by_workers(tmp_path)
+    saved = campaign.save()
+    first = requests(collect(campaign.layout), saved)[0]
+    assert first.startswith("resnet20_cifar10, torch: of all that was measured, request 4 workers, 4 cpu cores for ")
+
+
+def test_a_single_point_leaves_no_choice(tmp_path: Path) -> None:
+    campaign = cores_campaign(tmp_path, {1: [0.2, 0.202]})
+    saved = campaign.save()
+    (only,) = requests(collect(campaign.layout), saved)
+    assert "at the only point to rely on; there is no choice yet." in only
