@@ -5,32 +5,21 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_CGROUP = Path("/sys/fs/cgroup")
+from harness import cgroups
 
 
-def usable_cpus(cgroup: Path = _CGROUP) -> int:
-    """CPUs in this process's affinity mask, less where a cgroup's CPU quota is smaller (as in containers)."""
-    allowed = len(os.sched_getaffinity(0))
-    words = _read(cgroup / "cpu.max").split()
-    if len(words) == 2 and words[0].isdigit() and int(words[1]):
-        return max(1, min(allowed, int(words[0]) // int(words[1])))
-    return allowed
+def usable_cpus() -> int:
+    """CPUs in this process's affinity mask, less where its control group's quota is smaller (as in containers)."""
+    allowed, quota = len(os.sched_getaffinity(0)), cgroups.cpu_quota()
+    return allowed if quota is None else max(1, min(allowed, int(quota)))
 
 
-def memory_bytes(cgroup: Path = _CGROUP) -> int:
-    """Physical memory, or the cgroup's limit where that is smaller."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _read(cgroup / "memory.max").strip()
-    return min(physical, int(limit)) if limit.isdigit() else physical
+def memory_bytes() -> int:
+    """Physical memory, or the control group's limit where that is smaller."""
+    physical, limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), cgroups.memory_limit_bytes()
+    return physical if limit is None else min(physical, limit)
 
 
 def gpus(devices: Path = Path("/dev")) -> int:
     """NVIDIA GPUs whose device files are visible here; no driver library is loaded to count them."""
     return sum(path.name.removeprefix("nvidia").isdigit() for path in devices.glob("nvidia[0-9]*"))
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

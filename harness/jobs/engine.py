@@ -18,9 +18,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.config import this_machine
 from harness.errors import UserError, of_the_system
 from harness.jobs.keeper import has_members, is_supervised, keep, stop_unsupervised
-from harness.jobs.local_cpus import available_memory_bytes
 from harness.jobs.local_registry import PREFIX, REFUSED, JobDirectory, Registry, Request, State, host_of
 from harness.units import format_bytes
 
@@ -56,8 +56,8 @@ def refuse_impossible(request: Request) -> None:
     cpus = len(os.sched_getaffinity(0))
     if not 1 <= request.cores <= cpus:
         raise UserError(f"{request.cores} cores are asked for, and this machine lends us {cpus}")
-    if request.memory_bytes is not None and request.memory_bytes > available_memory_bytes():
-        wanted, there = format_bytes(request.memory_bytes), format_bytes(available_memory_bytes())
+    if request.memory_bytes is not None and request.memory_bytes > this_machine.memory_bytes():
+        wanted, there = format_bytes(request.memory_bytes), format_bytes(this_machine.memory_bytes())
         raise UserError(f"{wanted} of memory are asked for, and this machine has {there}")
 
 

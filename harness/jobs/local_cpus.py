@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from harness.config import this_machine
 from harness.jobs.local_registry import JobDirectory, Registry, Request
 from harness.jobs.process import is_alive
 
@@ -71,15 +72,6 @@ def by_distance(cpus: Sequence[int]) -> list[int]:
     return [place[-1] for place in sorted(order)]
 
 
-def available_memory_bytes() -> int:
-    """All memory of the machine, or of this control group where that is less (cgroup v2)."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        return min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    except (OSError, ValueError):  # no cgroup v2 here, or "max"
-        return total
-
-
 def _is_behind(registry: Registry, job: JobDirectory) -> bool:
     """Whether an earlier job still waits."""
     for other in registry.all():
@@ -95,7 +87,7 @@ def _memory_fits(registry: Registry, request: Request) -> bool:
     if request.memory_bytes is None:
         return True
     used = sum(_held_bytes(other) for other in registry.all())
-    return used + request.memory_bytes <= available_memory_bytes()
+    return used + request.memory_bytes <= this_machine.memory_bytes()
 
 
 def _held_bytes(job: JobDirectory) -> int:

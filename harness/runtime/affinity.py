@@ -86,6 +86,15 @@ def thread_environment(threads: int) -> dict[str, str]:
     return dict.fromkeys(THREAD_VARIABLES, str(threads))
 
 
+def quota_findings(requested: int, ranks: int, quota: float | None) -> list[Finding]:
+    """What a quota of the control group takes from the cores of a node's ``ranks``, which their CPUs do not show."""
+    if quota is None or quota >= requested * ranks:
+        return []
+    evidence = {"requested_cores": requested, "ranks": ranks, "quota_cpus": quota}
+    advice = "the job's control group has a quota of CPU time: ask for as many cores, or run where there is none"
+    return [Finding("fewer_cores_than_requested", evidence, advice)]
+
+
 def findings(
     requested: int,
     mask: Sequence[int],

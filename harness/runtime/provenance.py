@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import harness
+from harness import cgroups
 
 PACKAGES = (
     "tensorflow",
@@ -55,10 +56,14 @@ def package_versions() -> dict[str, str]:
 
 
 def host_facts(root: Path = Path("/")) -> dict[str, Any]:
-    """CPU model and counts, memory, operating system, kernel and GPU driver, as far as /proc and /etc tell."""
+    """CPU model and counts, memory, operating system, kernel and GPU driver, as far as /proc and /etc tell.
+
+    ``memory_bytes``: the machine's, or what this process's control group may hold of it, the page cache included.
+    """
     cpuinfo = _read(root / "proc/cpuinfo")
     packages = set(re.findall(r"^physical id\s*:\s*(\d+)", cpuinfo, re.M))
     memory = re.search(r"^MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"), re.M)
+    memories = [cgroups.memory_limit_bytes(root), int(memory[1]) * 1024 if memory else None]
     system = re.search(r'^PRETTY_NAME="?([^"\n]*)', _read(root / "etc/os-release"), re.M)
     driver = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", _read(root / "proc/driver/nvidia/version"))
     gpus = gpu_names()
@@ -67,7 +72,7 @@ def host_facts(root: Path = Path("/")) -> dict[str, Any]:
         "cpu_model": _first(r"^model name\s*:\s*(.*)$", cpuinfo) or platform.machine(),
         "cpus": len(re.findall(r"^processor\s*:", cpuinfo, re.M)) or os.cpu_count(),
         "sockets": len(packages) or None,
-        "memory_bytes": int(memory[1]) * 1024 if memory else None,
+        "memory_bytes": min((known for known in memories if known is not None), default=None),
         "os": system[1] if system else platform.system(),
         "kernel": platform.release(),
         "driver": driver[1] if driver else None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import catalog
+from harness import catalog, cgroups
 from harness.errors import UserError
 from harness.layout import AttemptLayout, CampaignLayout
 from harness.model.job import RunSpec
@@ -98,7 +98,8 @@ class Run:
         shares = affinity.share(masks, requested, cores)
         self.cpus = affinity.confine(shares[self.ranks.local_rank])
         os.environ.update(affinity.thread_environment(self.threads))
-        for found in affinity.findings(requested, mask, shares, self.ranks.local_rank, self.cpus):
+        quota = affinity.quota_findings(requested, self.ranks.local_world, cgroups.cpu_quota())
+        for found in affinity.findings(requested, mask, shares, self.ranks.local_rank, self.cpus) + quota:
             self.writer.finding(found.code, found.evidence, found.advice)
         self.note_shared_gpu([answer["gpu"] if answer else None for answer in told])
         if self.ranks.local_rank == 0 and isinstance(self.clock, SystemClock):

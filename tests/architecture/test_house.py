@@ -13,7 +13,7 @@ PACKAGE = ROOT / "harness"
 
 # A module imports only from floors above its own, or from its own package.
 FLOORS = [
-    ("errors", "files", "units"),
+    ("cgroups", "errors", "files", "units"),
     ("model",),
     ("catalog_pipelines",),
     ("catalog", "layout"),

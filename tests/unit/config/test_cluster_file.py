@@ -62,17 +62,17 @@ def test_auto_takes_this_machines_facts() -> None:
     assert partly.node.memory_bytes == 2 * 1024**3
 
 
-def test_usable_cpus_and_memory_respect_a_containers_limits(tmp_path: Path) -> None:
-    (tmp_path / "cpu.max").write_text("100000 100000\n")
-    (tmp_path / "memory.max").write_text("1048576\n")
-    assert this_machine.usable_cpus(tmp_path) == 1
-    assert this_machine.memory_bytes(tmp_path) == 1048576
-    (tmp_path / "cpu.max").write_text("50000 100000\n")
-    assert this_machine.usable_cpus(tmp_path) == 1
-    (tmp_path / "cpu.max").write_text("max 100000\n")
-    (tmp_path / "memory.max").write_text("max\n")
-    assert this_machine.usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
-    assert this_machine.memory_bytes(tmp_path) == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+@pytest.mark.parametrize(
+    ("quota", "limit", "cpus", "memory"),
+    [(1.0, 1 << 20, 1, 1 << 20), (0.5, None, 1, None), (None, 1 << 60, None, None)],
+)
+def test_what_this_process_may_use_is_less_than_the_machine_where_its_control_group_says_so(
+    monkeypatch: pytest.MonkeyPatch, quota: float | None, limit: int | None, cpus: int | None, memory: int | None
+) -> None:
+    monkeypatch.setattr(this_machine.cgroups, "cpu_quota", lambda: quota)
+    monkeypatch.setattr(this_machine.cgroups, "memory_limit_bytes", lambda: limit)
+    assert this_machine.usable_cpus() == (cpus or len(os.sched_getaffinity(0)))
+    assert this_machine.memory_bytes() == (memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def test_gpus_are_counted_by_device_files(tmp_path: Path) -> None:

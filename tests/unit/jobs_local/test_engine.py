@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from sites.processes import wait_for
 
+from harness.config import this_machine
 from harness.errors import UserError
 from harness.jobs import engine, keeper
 from harness.jobs.local_cpus import by_distance
@@ -99,7 +100,7 @@ def test_an_exclusive_job_is_alone_and_is_not_overtaken(registry: Registry, tmp_
 
 
 def test_memory_is_not_lent_twice(registry: Registry, tmp_path: Path) -> None:
-    total = engine.available_memory_bytes()
+    total = this_machine.memory_bytes()
     big = queue(registry, tmp_path / "1", "sleep 0.5", memory_bytes=int(total * 0.7))
     other = queue(registry, tmp_path / "2", "true", memory_bytes=int(total * 0.7))
     one, two = wait_for(lambda: ended(big)), wait_for(lambda: ended(other))

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.runtime.affinity import cores_of, findings, one_per_core, share, thread_environment
+from harness.runtime.affinity import cores_of, findings, one_per_core, quota_findings, share, thread_environment
 
 FLAT = {cpu: (0, cpu) for cpu in range(64)}
 #: 2 packages of 4 cores, two hardware threads each, numbered as Linux does on most servers: 8 … 15 are the seconds
@@ -126,3 +126,10 @@ def test_both_hardware_threads_of_a_core_are_one_core() -> None:
     """As Open MPI binds with PE=1, or two ranks that have cores enough."""
     assert findings(1, (0, 8), [(0, 8), (1, 9)], 0, (0, 8), SMT) == []
     assert findings(4, range(16), share([range(16)] * 2, 4, SMT), 1, (4, 5, 6, 7), SMT) == []
+
+
+def test_a_quota_of_cpu_time_takes_cores_that_their_numbers_do_not_show() -> None:
+    assert quota_findings(4, 2, None) == quota_findings(4, 2, 8.0) == []
+    [found] = quota_findings(4, 2, 7.5)
+    assert found.code == "fewer_cores_than_requested"
+    assert found.evidence == {"requested_cores": 4, "ranks": 2, "quota_cpus": 7.5}

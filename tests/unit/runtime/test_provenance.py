@@ -37,6 +37,18 @@ def test_the_host_is_read_from_its_files(tmp_path: Path) -> None:
     assert (facts["os"], facts["driver"], facts["kernel"]) == ("Example Linux 15", "550.54.15", platform.release())
 
 
+def test_a_jobs_memory_is_what_its_control_group_may_hold(tmp_path: Path) -> None:
+    files = {
+        "proc/meminfo": "MemTotal:       395000000 kB\n",
+        "proc/self/cgroup": "0::/job_7\n",
+        "sys/fs/cgroup/job_7/memory.max": "53687091200\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert provenance.host_facts(tmp_path)["memory_bytes"] == 50 << 30
+
+
 @pytest.mark.parametrize(
     ("line", "version"),
     [
