@@ -43,21 +43,21 @@ def status(
     as_json: bool,
 ) -> None:
     """Show the state of a campaign's jobs."""
+    import sys
     import time
 
-    from rich.console import Console
-
     from harness.cli import status_view
+    from harness.cli.screen import Screen
     from harness.jobs.view import Late, Rarely
 
     site = Late(lambda: _site(layout)) if ask and layout.cluster.exists() else None
-    console = Console(stderr=as_json, highlight=False, emoji=False)
+    screen = Screen(sys.stderr if as_json else sys.stdout)
     if watch:
         rarely = Rarely(site, time.monotonic, interval) if site else None
-        outcome = status_view.watch(lambda: look(layout, rarely), console, show_all, interval)
+        outcome = status_view.watch(lambda: look(layout, rarely), screen, show_all, interval)
     else:
         outcome = look(layout, site)
-    status_view.show(outcome, console, show_all)
+    status_view.show(outcome, screen, show_all)
     if as_json:
         import json
 

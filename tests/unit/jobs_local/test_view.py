@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+import pytest
 from simulation_support import World, campaign
 
-from harness.cli.outcome import outcome_of, show
+from harness.cli import status_view
+from harness.cli.outcome import Outcome, outcome_of, show
 from harness.cli.rate import rough_images_per_s
+from harness.cli.screen import Screen
 from harness.files import json_line
 from harness.jobs.drive import Driver
 from harness.jobs.packs import WAITS
@@ -61,7 +64,7 @@ def test_a_cancelled_runs_log_explains_nothing_and_is_not_shown(tmp_path: Path) 
     states = zip(keys, (JobState.CANCELLED, JobState.FAILED), strict=True)
     statuses = {key: AttemptStatus(state=state, reason="why it ended") for key, state in states}
     shown = StringIO()
-    show(outcome_of(world.plan, world.layout, world.plan.tasks, statuses), Console(file=shown, width=200))
+    show(outcome_of(world.plan, world.layout, world.plan.tasks, statuses), Screen(shown))
     lines = shown.getvalue().splitlines()
     cancelled = next(number for number, line in enumerate(lines) if line.startswith("cancelled"))
     assert "why it ended" in lines[cancelled]
@@ -136,3 +139,58 @@ def test_who_looks_on_for_hours_asks_ever_more_rarely(tmp_path: Path) -> None:
         world.clock.sleep(5)
         present(world.plan, world.layout, rarely)
     assert 5000 / 60 <= world.scheduler.questions - asked < 5000 / 60 + 15
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("kind", [StringIO, Terminal])
+def test_watching_tells_each_change_until_nothing_goes_on(
+    kind: type[StringIO], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = kind()
+    world = World(tmp_path, campaign(points=2))
+    world.session(lambda driver: driver.submit_all(world.plan.tasks))
+    keys = sorted(present(world.plan, world.layout))
+    states = [
+        [JobState.RUNNING] * 2,
+        [JobState.RUNNING] * 2,
+        [JobState.FAILED, JobState.RUNNING],
+        [JobState.FAILED] * 2,
+    ]
+
+    def look() -> Outcome:
+        statuses = {key: AttemptStatus(state=s, reason="why") for key, s in zip(keys, states.pop(0), strict=True)}
+        return outcome_of(world.plan, world.layout, world.plan.tasks, statuses)
+
+    outcome = status_view.watch(look, Screen(stream), False, 0.0)
+    assert (states, outcome.exit_code) == ([], 1)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", stream.getvalue())
+    if stream.isatty():
+        assert [shown.count(words) for words in ("state ", ": 2 running;", ": 1 running, 1 failed;")] == [
+            4,
+            2,
+            2,
+        ]  # the last once more, to be cleared
+    else:
+        assert [line.partition(": ")[2].partition(";")[0] for line in shown.splitlines()] == [
+            "2 running",
+            "1 running, 1 failed",
+        ]
+
+
+def test_on_a_screen_what_runs_comes_first_and_what_does_not_fit_is_counted(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=9))
+    world.session(lambda driver: driver.submit_all(world.plan.tasks))
+    keys = sorted(present(world.plan, world.layout))
+    statuses = {key: AttemptStatus(state=JobState.QUEUED, job_id=f"{n}.server") for n, key in enumerate(keys)}
+    statuses[keys[7]] = AttemptStatus(state=JobState.RUNNING, job_id="7.server")
+    outcome = outcome_of(world.plan, world.layout, world.plan.tasks, statuses)
+    lines = status_view.live_view(outcome, False, width=100, height=10).plain.splitlines()
+    assert (lines[2].split()[0], lines[2].split()[-1]) == ("running", "7.server")
+    assert [line.split()[0] for line in lines[3:7]] == ["queued"] * 4
+    assert lines[7] == "… and 4 more"
+    assert lines[8].startswith(f"{world.plan.name}: 8 queued, 1 running; evidence in ")

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -62,14 +69,43 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def ids() -> dict[str, str]:
+    """The points' ids as shown, by their storage."""
+    campaign = json.loads(CliRunner().invoke(plan_command, ["small.yml", "--json"]).output)
+    return {point["axes"]["storage"]: point_id[:8] for point_id, point in campaign["points"].items()}
+
+
 def test_the_whole_output(project: Path) -> None:
     result = CliRunner().invoke(plan_command, ["small.yml"])
     assert result.exit_code == 0
-    campaign = json.loads(CliRunner().invoke(plan_command, ["small.yml", "--json"]).output)
-    ids = {point["axes"]["storage"]: point_id[:8] for point_id, point in campaign["points"].items()}
     lines = [line.rstrip() for line in result.output.splitlines()]
-    assert lines == OUTPUT.format(**ids).splitlines()
+    assert lines == OUTPUT.format(**ids()).splitlines()
     assert sorted(p.name for p in project.iterdir()) == ["configs", "small.yml"]
+
+
+def test_a_terminals_edge_folds_what_is_longer_and_its_colours_are_used(project: Path) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+    command = [sys.executable, "-m", "harness", "plan", "small.yml"]
+    with subprocess.Popen(command, stdout=theirs, cwd=project, env={**environment, "TERM": "xterm"}) as process:
+        os.close(theirs)
+        text = read_to_the_end(ours)
+    assert process.returncode == 0
+    assert text.startswith("\x1b[1msmall [grid] on local: two axes :warning: as they are\x1b[0m\n")
+    assert "\x1b[33m1 refused:\x1b[0m\n" in text
+    plain = re.sub("\x1b\\[[0-9]*m", "", text)
+    assert max(map(len, plain.splitlines())) <= 60
+    assert plain.replace("─", "").split() == OUTPUT.format(**ids()).replace("─", "").split()
+
+
+def read_to_the_end(terminal: int) -> str:
+    data = b""
+    with contextlib.suppress(OSError):  # how a terminal says that its other side is closed
+        while part := os.read(terminal, 4096):
+            data += part
+    os.close(terminal)
+    return data.decode().replace("\r\n", "\n")
 
 
 def test_json_has_the_campaign_and_its_cost(project: Path) -> None:
