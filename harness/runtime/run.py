@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,12 +101,16 @@ class Run:
         quota = affinity.quota_findings(requested, self.ranks.local_world, cgroups.cpu_quota())
         for found in affinity.findings(requested, mask, shares, self.ranks.local_rank, self.cpus) + quota:
             self.writer.finding(found.code, found.evidence, found.advice)
-        self.note_shared_gpu([answer["gpu"] if answer else None for answer in told])
+        self.note_shared_gpu([answer and answer["gpu"] for answer in told])
         if self.ranks.local_rank == 0 and isinstance(self.clock, SystemClock):
-            pids = [answer["pid"] for answer in told if answer]
-            samples = AttemptLayout(self.directory).samples(self.ranks.node)
-            gpus = devices_to_sample(self.spec.axes.gpus_per_rank, [answer["gpus"] for answer in told if answer])
-            self._parts.append(Sampler(samples, pids, self.writer.origin_s, gpus))
+            self.start_sampler([answer for answer in told if answer])
+
+    def start_sampler(self, told: Sequence[Mapping[str, Any]]) -> None:
+        """Sample this node, by what its ranks told of themselves."""
+        path = AttemptLayout(self.directory).samples(self.ranks.node)
+        gpus = [[answer[name] for answer in told] for name in ("gpus", "gpu")]
+        devices = devices_to_sample(self.spec.axes.gpus_per_rank, *gpus)
+        self._parts.append(Sampler(path, [answer["pid"] for answer in told], self.writer.origin_s, devices))
 
     def own_gpu(self, visible: str | None) -> str | None:
         """This rank's GPU, where another rank of its node might have the same."""

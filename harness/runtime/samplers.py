@@ -54,17 +54,21 @@ class Sampler:
             self._process.wait()
 
 
-def devices_to_sample(gpus_per_rank: int, visible: Sequence[str | None]) -> str:
+def devices_to_sample(gpus_per_rank: int, visible: Sequence[str | None], uuids: Sequence[str | None] = ()) -> str:
     """GPUs of a node's ranks, as ``--gpus`` takes them: ids separated by commas; nothing: none.
 
     Args:
         visible: each rank's CUDA_VISIBLE_DEVICES; None where unset, which leaves only the number to go by.
+        uuids: each rank's GPU, where that is known of all: several may call theirs 0, being confined to one each.
 
     Another job's GPU on the same node must not enter the mean. Where no rank names its devices, the first ones are
     meant: CUDA counts equal GPUs as NVML does, in order of their PCI bus (CUDA_DEVICE_ORDER tells of unequal ones).
     """
     if not gpus_per_rank:
         return ""
+    known = [uuid for uuid in uuids if uuid is not None]
+    if known and len(known) == len(uuids):
+        return ",".join(dict.fromkeys(known))
     named = [word.strip() for words in visible if words for word in words.split(",") if word.strip()]
     if named and len(set(visible)) == 1:
         named = named[: gpus_per_rank * len(visible)]  # all ranks see the same devices and take theirs in order

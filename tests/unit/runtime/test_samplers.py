@@ -11,7 +11,7 @@ import pytest
 
 from harness.files import read_json_lines
 from harness.runtime import provenance, samplers
-from harness.runtime.samplers import Devices, Gpus, NodeSampler, Sampler, rss_bytes
+from harness.runtime.samplers import Devices, Gpus, NodeSampler, Sampler, devices_to_sample, rss_bytes
 
 
 def test_records_have_their_fields_and_count_from_the_start(tmp_path: Path) -> None:
@@ -77,6 +77,25 @@ def test_a_node_without_nvml_has_no_gpus(monkeypatch: pytest.MonkeyPatch) -> Non
     assert Gpus(["0", "1"]).sample() == []
     facts = provenance.host_facts()
     assert (facts["gpus"], facts["gpu_model"]) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("visible", "uuids", "sampled"),
+    [
+        (["0,1", "0,1"], [None, None], "0,1"),
+        ([None, None], [], "0,1"),
+        (["3", "2"], [None, None], "3,2"),
+        # each rank in a control group of its own, where its GPU is the first one
+        (["0", "0"], ["GPU-a", "GPU-b"], "GPU-a,GPU-b"),
+        (["0", "0"], ["GPU-a", "GPU-a"], "GPU-a"),
+        (["2,3", "2,3"], ["GPU-a", None], "2,3"),
+    ],
+)
+def test_the_gpus_of_a_nodes_ranks_and_no_others_are_sampled(
+    visible: list[str | None], uuids: list[str | None], sampled: str
+) -> None:
+    assert devices_to_sample(1, visible, uuids) == sampled
+    assert devices_to_sample(0, visible, uuids) == ""
 
 
 def devices(root: Path, hardware: set[str], virtual: set[str]) -> Path:
