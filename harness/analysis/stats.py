@@ -38,6 +38,8 @@ from harness.analysis.arrays import total
 from harness.analysis.windows import Windows
 
 CONFIDENCE = 0.95
+#: How often an effect is to be told apart after the repeats that are advised.
+POWER = 0.8
 #: Fewer steps than this tell too little about their own correlation: no interval is given.
 MIN_STEPS_FOR_INTERVAL = 12
 #: Steps that tell less than so many independent ones may give too narrow an interval.
@@ -316,15 +318,17 @@ def spread(values: Sequence[float]) -> float:
 
 
 def repeats_to_resolve(estimate: Estimate, n: int) -> int | None:
-    """Repeats per point after which a ratio as found would leave 1 outside its interval; None beyond 50.
+    """Repeats per point after which a ratio as found leaves 1 outside its interval four times in five; None beyond 50.
 
     Supposes the same spread between runs as seen in ``n`` repeats of each of the two points.
     """
     if n < 2 or not estimate.known or estimate.se_log == 0.0 or estimate.value == 1.0:
         return None
     for more in range(n, 51):
-        error = estimate.se_log * math.sqrt(n / more)
-        if abs(math.log(estimate.value)) > arrays.t_quantile(0.975, 2 * (more - 1)) * error:
+        error, df = estimate.se_log * math.sqrt(n / more), 2 * (more - 1)
+        # an effect just as large as half its interval would be told apart every other time
+        seen = arrays.t_quantile(0.5 + CONFIDENCE / 2, df) + arrays.t_quantile(POWER, df)
+        if abs(math.log(estimate.value)) > seen * error:
             return more
     return None
 
