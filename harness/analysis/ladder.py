@@ -49,7 +49,7 @@ class Ladder:
     """A point's parts. ``measured_s``: its own step; ``residual``: that less the topmost rung.
 
     ``recorded`` are the parts of a step that the topmost rung recorded itself, in seconds. ``disagreement`` says where
-    both views differ and why, empty where they agree.
+    both views differ and why, empty where they agree. ``doubts`` are sentences on rungs that parts should not rest on.
     """
 
     result: PointResult
@@ -58,6 +58,7 @@ class Ladder:
     residual: Part | None
     recorded: Mapping[str, float]
     disagreement: str
+    doubts: tuple[str, ...] = ()
 
 
 def ladders(results: Sequence[PointResult]) -> list[Ladder]:
@@ -107,7 +108,16 @@ def _ladder(top: PointResult, group: Sequence[PointResult]) -> Ladder:
     # without a rung that reads files all input is one part, else what is left is the residual
     last = ("residual",) if "fetch" in rungs or "read" in rungs else ("input",)
     residual = None if below is None or below is top else _difference(last, top, below)
-    return Ladder(top, tuple(parts), _step_s(top), residual, recorded, _disagreement(rungs, recorded, top))
+    steps = {**rungs, **({} if residual is None else {"the point itself": top})}
+    disagreement = _disagreement(rungs, recorded, top)
+    return Ladder(top, tuple(parts), _step_s(top), residual, recorded, disagreement, _doubts(steps))
+
+
+def _doubts(steps: Mapping[str, PointResult]) -> tuple[str, ...]:
+    once = ", ".join(name for name, result in steps.items() if result.runs == 1)
+    doubtful = ", ".join(name for name, result in steps.items() if not result.trusted)
+    said = [f"run once: {once}; their intervals know nothing of how runs differ"] if once else []
+    return (*said, *([f"do not rely on {doubtful}: see `harness check`"] if doubtful else []))
 
 
 def _rungs(top: PointResult, group: Sequence[PointResult]) -> dict[str, PointResult]:

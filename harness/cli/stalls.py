@@ -67,6 +67,7 @@ def _as_json(label: str, ladder: Ladder) -> dict[str, Any]:
         "recorded": dict(ladder.recorded),
         "au_percent": ladder.result.means.get("au_percent"),
         "disagreement": ladder.disagreement or None,
+        "doubts": list(ladder.doubts),
     }
 
 
@@ -94,4 +95,5 @@ def _print(label: str, ladder: Ladder, console: Console) -> None:
     console.print(f"  recorded: {seen}", soft_wrap=True)
     if ladder.parts:
         words = ladder.disagreement or "the ladder and the recorded waits agree"
-        console.print(f"  {escape(words)}", soft_wrap=True)
+        for line in (words, *ladder.doubts):
+            console.print(f"  {escape(line)}", soft_wrap=True)

@@ -90,6 +90,27 @@ def test_intervals_that_are_too_wide_leave_it_open(tmp_path: Path) -> None:
     assert "too wide to say whether ladder and recorded waits agree" in ladder.disagreement
 
 
+def test_rungs_that_were_repeated_and_steady_leave_no_doubt(tmp_path: Path) -> None:
+    assert climbed(tmp_path, RUNGS).doubts == ()
+
+
+def test_rungs_that_parts_should_not_rest_on_are_named(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path)
+    for name, (own, step_s, wait_s) in RUNGS.items():
+        axes = Axes(**{**FILES, "comm": "mpi4py", "ranks_per_node": 2, "cpu_cores": 2, "steps_timed": 60, **own})
+        cache = [{"event": "cache", "t_s": 0, "wanted": axes.cache, "state": axes.cache}]
+        for repeat in range(1 if name == "copy" else 2):
+            slower = 0.02 if name == "read" else 0.0
+            durations = [1.0] + [step_s * (1 + slower * step) for step in range(60)]
+            campaign.add(axes, FakeRun([durations] * 2, waits=[0.0] + [wait_s] * 60, events=cache), repeat=repeat)
+    campaign.save()
+    [ladder] = ladders(point_results(collect(campaign.layout)))
+    assert ladder.doubts == (
+        "run once: copy; their intervals know nothing of how runs differ",
+        "do not rely on read: see `harness check`",
+    )
+
+
 def test_a_single_run_has_its_recorded_parts_only(tmp_path: Path) -> None:
     ladder = climbed(tmp_path, {"as asked": RUNGS["as asked"]})
     assert ladder.parts == ()
