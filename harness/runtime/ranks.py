@@ -69,6 +69,9 @@ def detect(environ: Mapping[str, str], hostname: str, ranks_per_node: int = 1) -
     rank, world, local_rank, local_world = found[0]
     if local_world is None:
         local_world = _slurm_local_world(environ) or min(ranks_per_node, world)
+    if local_rank is None and environ.get(_SLURM.rank) == str(rank):
+        # srun --mpi=pmi2 sets PMI_RANK and no local one; --distribution=cyclic deals ranks to nodes in turn
+        local_rank = next((_number(environ, name) for name in _SLURM.local_rank if name in environ), None)
     if local_rank is None:
         local_rank = rank % local_world
     return _checked(Ranks(rank=rank, world=world, local_rank=local_rank, local_world=local_world, node=node))

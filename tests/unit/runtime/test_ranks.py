@@ -52,6 +52,15 @@ def test_ranks_fill_node_after_node_where_no_local_rank_is_named() -> None:
     assert (found.local_rank, found.local_world) == (1, 4)
 
 
+def test_srun_with_pmi2_names_the_local_rank_by_slurms_variables() -> None:
+    """Ranks dealt to two nodes in turn: 1, 3, 5 and 7 are on the second one."""
+    dealt = SRUN | {"PMI_RANK": "5", "PMI_SIZE": "8", "SLURM_LOCALID": "2", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}
+    found = detect(dealt, "vm")
+    assert (found.local_rank, found.local_world) == (2, 4)
+    # a task of another launcher's step
+    assert detect(dealt | {"SLURM_PROCID": "1", "SLURM_LOCALID": "0"}, "vm").local_rank == 1
+
+
 def test_virtual_nodes_of_one_host_are_told_apart() -> None:
     assert detect(OPENMPI | {"SLURMD_NODENAME": "n2"}, "vm").node == "n2"
 
