@@ -8,9 +8,8 @@ are refused.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -20,15 +19,15 @@ MAX_FILE_BYTES = 1_000_000
 MAX_VALUES = 100_000
 MAX_DEPTH = 30
 
-#: characters that YAML 1.1 does not allow unescaped (section 5.1)
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+#: characters that YAML 1.1 does not allow unescaped (section 5.1); as a regular expression they took 2 ms to compile
+_CONTROLS = frozenset(map(chr, (*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)))
+_CONTROLS -= set("\t\n\r\x85")
 _TAG_PREFIX = "tag:yaml.org,2002:"
 _SCALAR_TAGS = {"str", "int", "float", "bool", "null", "timestamp", "merge", "value"}
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-@dataclass(frozen=True)
-class Scalar:
+class Scalar(NamedTuple):
     """``kind`` is what YAML 1.1 would make of the text: str, int, float, bool, null or timestamp."""
 
     text: str
@@ -37,22 +36,19 @@ class Scalar:
     line: int
 
 
-@dataclass(frozen=True)
-class Sequence:
+class Sequence(NamedTuple):
     items: tuple[Node, ...]
     line: int
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A value in a mapping, with the line of its key."""
 
     line: int
     value: Node
 
 
-@dataclass(frozen=True)
-class Mapping:
+class Mapping(NamedTuple):
     entries: dict[str, Entry]
     line: int
 
@@ -89,10 +85,10 @@ def parse(text: str, file: str) -> Node | None:
     Raises:
         ConfigError: with every repeated key, or the first syntax error.
     """
-    control = _CONTROL.search(text)
-    if control:
-        line = text.count("\n", 0, control.start()) + 1
-        raise ConfigError([Problem(file, line, f"holds the control character U+{ord(control[0]):04X}", "remove it")])
+    if not _CONTROLS.isdisjoint(text):
+        place = next(place for place, char in enumerate(text) if char in _CONTROLS)
+        line = text.count("\n", 0, place) + 1
+        raise ConfigError([Problem(file, line, f"holds the control character U+{ord(text[place]):04X}", "remove it")])
     try:
         _check_depth(text, file)
         root = yaml.compose(text, Loader=_Loader)

@@ -1,7 +1,5 @@
 """Axes: everything that says *what* is measured. Their non-default values make a point's id."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from functools import cached_property
@@ -17,7 +15,10 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Frozen(BaseModel):
-    """Base of all vocabulary models: immutable, no unknown fields, no silent coercion between types."""
+    """Base of all vocabulary models: immutable, no unknown fields, no silent coercion between types.
+
+    Their modules do not postpone annotations (``from __future__``): pydantic would have to compile the text of each.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 

@@ -1,7 +1,5 @@
 """A campaign: a sweep planned on a cluster. The content of ``campaign.json``, which the analysis side reads."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from harness.model.axes import Axes, Count, Frozen, PositiveInt

@@ -1,7 +1,5 @@
 """A cluster as its YAML file describes it: nodes, queues and their limits, storage, MPI, environment."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Jobs: the run specification that goes into ``point.json``, job states and their order, exit evidence."""
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import Literal
 

@@ -4,8 +4,6 @@
 their axis's type; the keys of every mapping are axis names or ``options.<name>``.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from harness.model.axes import Count, Frozen, PositiveInt, Scalar
