@@ -39,13 +39,16 @@ def cores_of(cpus: Sequence[int], root: Path = _SYSTEM_CPUS) -> dict[int, tuple[
 
 
 def one_per_core(cpus: Sequence[int], cores: Mapping[int, tuple[int, int]]) -> list[int]:
-    """All ``cpus``, the first hardware thread of every core before any second one."""
+    """All ``cpus``: the first hardware thread of every core before any second one, one package before the next.
+
+    Many machines number their packages' CPUs in turn; the first few of them would be half on either package.
+    """
     seen: dict[tuple[int, int], int] = {}
     order = []
     for cpu in sorted(cpus):
         turn = seen[cores[cpu]] = seen.get(cores[cpu], -1) + 1
-        order.append((turn, cpu))
-    return [cpu for _, cpu in sorted(order)]
+        order.append((turn, cores[cpu][0], cpu))
+    return [cpu for *_, cpu in sorted(order)]
 
 
 def share(

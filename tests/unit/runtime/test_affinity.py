@@ -128,6 +128,15 @@ def test_both_hardware_threads_of_a_core_are_one_core() -> None:
     assert findings(4, range(16), share([range(16)] * 2, 4, SMT), 1, (4, 5, 6, 7), SMT) == []
 
 
+def test_a_rank_stays_on_one_package_whichever_way_their_cpus_are_numbered() -> None:
+    """Even numbers on the first package, odd ones on the second."""
+    in_turn = {cpu: (cpu % 2, cpu // 2) for cpu in range(8)}
+    assert share([range(8)], 3, in_turn) == [(0, 2, 4)]
+    assert share([range(8)] * 2, 4, in_turn) == [(0, 2, 4, 6), (1, 3, 5, 7)]
+    threads = {cpu: (cpu % 2, cpu % 8 // 2) for cpu in range(16)}
+    assert one_per_core(range(16), threads)[:8] == [0, 2, 4, 6, 1, 3, 5, 7]
+
+
 def test_a_quota_of_cpu_time_takes_cores_that_their_numbers_do_not_show() -> None:
     assert quota_findings(4, 2, None) == quota_findings(4, 2, 8.0) == []
     [found] = quota_findings(4, 2, 7.5)
