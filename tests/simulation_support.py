@@ -102,6 +102,7 @@ class Scheduler:
     delay_s: Callable[[str], float] = lambda _name: 0.0
     is_down: Callable[[], bool] = lambda: False
     is_local: bool = False
+    silence: str = ""
     known: dict[str, Job] = field(default_factory=dict)
     others: list[Observation] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -25,7 +26,7 @@ TIMEOUT = "timeout"
 
 def wait_for(layout: CampaignLayout, timeout_s: float | None, console: Console) -> tuple[Outcome, bool]:
     """The outcome when nothing is queued or running any more, and whether the time ran out before."""
-    campaign, stop = load_campaign(layout), Stop()
+    campaign, stop, say = load_campaign(layout), Stop(), partial(console.print, markup=False, soft_wrap=True)
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     with orderly(stop):
         while not stop.wanted:
@@ -33,7 +34,7 @@ def wait_for(layout: CampaignLayout, timeout_s: float | None, console: Console) 
                 stop.ask(TIMEOUT)
             try:
                 relay = Relay()
-                with opened(layout, project_root(Path.cwd()), relay, stop=stop) as driver:
+                with opened(layout, project_root(Path.cwd()), relay, stop=stop, say=say) as driver:
                     _follow(driver, relay, console, deadline)
                     break
             except LockError:

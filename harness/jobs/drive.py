@@ -15,6 +15,7 @@ from harness.jobs.room import Room
 from harness.jobs.site import Site
 from harness.jobs.submission import Batch, Submission, prepare
 from harness.jobs.tasks import task_of
+from harness.jobs.waiting import Waiting
 from harness.jobs.watch import Watcher
 from harness.model.campaign import Task
 from harness.model.job import JobState
@@ -25,8 +26,6 @@ REFUSALS_IN_A_ROW = 3
 BUSY_WAIT_S = 30.0
 RESUBMISSIONS = 3
 SLICE_S = 0.2
-#: a local job whose CPUs are free begins within a moment
-TURN_S = 10.0
 
 Report = Callable[[AttemptKey, AttemptStatus], None]
 
@@ -72,13 +71,14 @@ class Driver:
     _tries: Counter[Task] = field(default_factory=Counter)
     _lost_submissions: Counter[Task] = field(default_factory=Counter)
     say: Callable[[str], None] = print
-    _has_waited: bool = False
-    _idle_since: float = 0.0
     _refusals: int = 0
     _not_before: float = 0.0
 
     def __post_init__(self) -> None:
-        self._idle_since = self.clock()
+        scheduler = self.workshop.cluster.scheduler
+        self._waiting = Waiting(
+            self.site, self.ledger, self.watcher, self.clock, lambda text: self.say(text), scheduler
+        )
         self._tasks = frozenset(self.workshop.campaign.tasks)
 
     def reconcile(self) -> None:
@@ -130,7 +130,7 @@ class Driver:
         while self.pending and not self.stop.wanted and self.clock() >= self._not_before:
             batch = self._put_off.batch if self._put_off else self._batches[0]
             if lacking := self.room.lacking(batch, self.throttle):
-                self._wait_for_room(lacking)
+                self._waiting.for_room(lacking)
                 return
             self.lock.hold()
             self._submit(self._put_off or self._prepare(self._batches.popleft()))
@@ -148,7 +148,7 @@ class Driver:
             if before.get(key) != status:
                 self.report(key, status)
                 self._reconsider(key, status)
-        self._tell_of_waiting()
+        self._waiting.look()
 
     def cancel_active(self, patience_s: float, keys: Collection[AttemptKey] | None = None) -> list[str]:
         """End the jobs of these attempts (None: all of the campaign) and wait for their evidence, but not for ever.
@@ -173,21 +173,6 @@ class Driver:
         while not self.stop.wanted and (left := end - self.clock()) > 0:
             self.sleep(min(left, SLICE_S))
 
-    def _wait_for_room(self, lacking: str) -> None:
-        """Say so once, where nothing of ours is under way whose end could be seen to make room."""
-        if not self._has_waited and not self.watcher.active():
-            self._has_waited = True
-            self.say(f"waiting for room in the queue: {lacking}")
-
-    def _tell_of_waiting(self) -> None:
-        """Say once, on this machine, that none of our jobs gets its turn."""
-        active = [self.ledger.statuses[key].state for key in self.watcher.active()]
-        if not active or JobState.RUNNING in active:
-            self._idle_since = self.clock()
-        elif self.site.is_local and not self._has_waited and self.clock() - self._idle_since > TURN_S:
-            self._has_waited = True
-            self.say("waiting for CPUs: other local jobs hold them, or need the machine alone")
-
     def _space(self) -> None:
         """Wait before the next submission, so that they do not come faster than wished."""
         end = self.clock() + self.spacing_s
@@ -209,12 +194,15 @@ class Driver:
             self._refused(job, answer.message, answer.retryable)
         else:
             self.ledger.note(f"no clear answer to the submission of {job.job_name}: {answer.message}")
+            self._waiting.unclear(answer.message)
+            self._not_before = self.clock() + BUSY_WAIT_S
         for key in job.keys:
             self.report(key, self.ledger.statuses[key])
 
     def _refused(self, job: Submission, message: str, retryable: bool) -> None:
         if retryable:
             self._put_off = job
+            self._waiting.refused(message, BUSY_WAIT_S)
             self._not_before = self.clock() + BUSY_WAIT_S
             return
         self._refusals += 1

@@ -36,6 +36,8 @@ class Site:
         self._run = run or (run_local if self.is_local else shell.run)
         self._first = None if as_text else self.scheduler.FIRST_QUESTION
         self._give_up_json = give_up_json
+        #: what came instead of an answer, the last time that jobs were asked about; empty after an answer
+        self.silence = ""
 
     def element_id(self, array_id: str, index: int) -> str:
         return self.scheduler.element_id(array_id, index)
@@ -58,6 +60,8 @@ class Site:
             return found
         answers = [self._run(argv) for argv in self.scheduler.status_argv(left)]
         told = self.scheduler.parse_status(left, answers)
+        if not found and not told:
+            self.silence = next((complaint for answer in answers if (complaint := _complaint(answer))), "")
         missed = [job_id for job_id, seen in told.items() if seen.state is not None]
         if missed and self._first is not None and self._first.tells_all:
             self._distrust(f"{self._first.name} told nothing of {missed[0]}, though the server knows it")
@@ -65,13 +69,16 @@ class Site:
 
     def _ask_first(self, job_ids: Sequence[str]) -> tuple[dict[str, Observation], bool]:
         """What is known from the first question, and whether the server was away."""
+        self.silence = ""
         if (question := self._first) is None:
             return {}, False
         found: dict[str, Observation] = {}
         for argv in question.argv(job_ids):
-            answer = question.parse(job_ids, self._run(argv))
+            said = self._run(argv)
+            answer = question.parse(job_ids, said)
             found |= answer.found
             if answer.is_away:
+                self.silence = _complaint(said) or f"{question.name} gave no answer"
                 return found, True
             if answer.broken:
                 self._distrust(answer.broken)
@@ -92,6 +99,13 @@ class Site:
             return []
         answers = [self._run(argv) for argv in self.scheduler.cancel_argv(job_ids)]
         return [answer.stderr.strip() for answer in answers if answer.returncode != 0]
+
+
+def _complaint(answer: Answer) -> str:
+    """What a command said that failed; empty for one that did not."""
+    if answer.returncode == 0:
+        return ""
+    return answer.stderr.strip() or ("no answer in time" if answer.returncode is None else "")
 
 
 def _user() -> str:

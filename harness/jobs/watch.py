@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.jobs.attempts import Workshop, fence, has_started
 from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED, NEVER_RUNNABLE, names_cause
@@ -13,7 +13,7 @@ from harness.jobs.packs import Packs
 from harness.jobs.site import Site
 from harness.model.evidence import Verdict
 from harness.model.job import JobState, Observation
-from harness.model.ledger import AttemptKey
+from harness.model.ledger import AttemptKey, AttemptStatus
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Watcher:
         self._gone: dict[AttemptKey, float] = {}
         self._told: dict[AttemptKey, Observation] = {}
         self._cancelled: set[AttemptKey] = set()
+        self._seen: dict[AttemptKey, Observation] = {}
         self._packs = Packs(workshop, ledger)
 
     def active(self) -> list[AttemptKey]:
@@ -58,6 +59,15 @@ class Watcher:
             self._interval.asked(self._clock())
         if self._ledger.statuses != before:
             self._interval.restart(self._clock())
+
+    def waiting(self) -> list[AttemptStatus]:
+        """Attempts that wait, with what the scheduler said last of why: the ledger has its first word alone."""
+        statuses = {key: self._ledger.statuses[key] for key in self.active() if key in self._seen}
+        return [
+            replace(status, reason=self._seen[key].reason, native_state=self._seen[key].native_state)
+            for key, status in statuses.items()
+            if status.state is JobState.QUEUED
+        ]
 
     def hurry(self) -> None:
         """Ask the scheduler soon: something was just submitted or cancelled."""
@@ -180,6 +190,7 @@ class Watcher:
         state = observation.state
         if state is not None and not state.ended:
             self._gone.pop(key, None)
+            self._seen[key] = observation
             self._ledger.state(key, state, observation.reason, native_state=observation.native_state)
             return
         now = self._clock()
