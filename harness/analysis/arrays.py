@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtridf, stdtrit
+
+from harness.analysis.student import stdtr, stdtridf, stdtrit
 
 Floats = NDArray[np.float64]
 
