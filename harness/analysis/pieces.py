@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from harness.analysis import arrow
 from harness.analysis.campaigns import Attempt
 from harness.model.campaign import PlannedPoint
 
@@ -41,6 +42,15 @@ class Piece:
     steps: pa.Table
     counts: tuple[int, ...]
     described: tuple[bool, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """On its way from one process to another."""
+        tables = arrow.to_bytes(self.rows), arrow.to_bytes(self.steps)
+        return _arrived, (*tables, self.counts, self.described)
+
+
+def _arrived(rows: bytes, steps: bytes, counts: tuple[int, ...], described: tuple[bool, ...]) -> Piece:
+    return Piece(arrow.from_bytes(rows), arrow.from_bytes(steps), counts, described)
 
 
 class Kept(NamedTuple):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -96,11 +95,9 @@ def to_frame(table: pa.Table) -> pd.DataFrame:
 
 def csv_text(table: pa.Table) -> str:
     """The table as CSV, numbers in their shortest form that reads back as they are, unknown cells empty."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(table.column_names)
-    writer.writerows(zip(*(_texts(column) for column in table.columns), strict=True))
-    return stream.getvalue()
+    columns = [_texts(column) for column in table.columns]
+    lines = [",".join(_cells(table.column_names)), *map(",".join, zip(*columns, strict=True))]
+    return "\n".join([*lines, ""])
 
 
 def _texts(column: pa.ChunkedArray) -> Sequence[str]:
@@ -108,5 +105,14 @@ def _texts(column: pa.ChunkedArray) -> Sequence[str]:
         return [""] * len(column)
     values = column.to_pylist()
     if pa.types.is_large_string(column.type):
-        return ["" if value is None else value for value in values]
+        return _cells(["" if value is None else value for value in values])
     return ["" if value is None else repr(value) for value in values]
+
+
+def _cells(texts: list[str]) -> list[str]:
+    """Texts as cells of CSV; most occur in many rows."""
+    cells = {text: '"' + text.replace('"', '""') + '"' if _ENDS_A_CELL(text) else text for text in set(texts)}
+    return [cells[text] for text in texts]
+
+
+_ENDS_A_CELL = re.compile('[",\r\n]').search

@@ -53,9 +53,18 @@ class Steps:
         """
         begin, end = self["begin_s"], self["end_s"]
         since = begin.copy()
-        np.copyto(since[1:], end[:-1], where=self.step[1:] - self.step[:-1] == 1)
+        np.copyto(since[1:], end[:-1], where=self.step[1:] - self.step[:-1] == 1 if self.gaps else True)
         durations: Floats = end - since
         return durations
+
+    @cached_property
+    def gaps(self) -> int:
+        """How many of the steps on record do not follow the one before."""
+        count = len(self)
+        # the numbers rise
+        if not count or int(self.step[-1]) - int(self.step[0]) == count - 1:
+            return 0
+        return int(np.count_nonzero(self.step[1:] - self.step[:-1] != 1))
 
 
 class StepColumns:

@@ -89,8 +89,14 @@ def table_of(runs: Sequence[tuple[Key, RunEvidence, Measurement | None]]) -> pa.
     }
     for name in STEP_COLUMNS:
         values = _joined([steps[name] for _, _, steps, _ in pieces], np.float64)
-        columns[name] = arrow.numbers(values.astype(np.int64)) if name in _WHOLE else arrow.floats(values)
+        columns[name] = _whole(values) if name in _WHOLE else arrow.floats(values)
     return pa.Table.from_arrays([columns[field.name] for field in _WRITTEN], schema=_WRITTEN)
+
+
+def _whole(values: Any) -> pa.Array:
+    """Floats as integers, null where there is none for them: nonsense in damaged evidence."""
+    none = ~(np.abs(values) < 2.0**63)
+    return arrow.numbers(np.where(none, 0.0, values).astype(np.int64), none)
 
 
 def _joined(arrays: list[Any], kind: Any) -> Any:

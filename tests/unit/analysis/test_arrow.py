@@ -35,6 +35,14 @@ def test_texts(kind: pa.DataType) -> None:
         assert made.equals(pa.array(values, kind))
 
 
+def test_a_table_arrives_as_it_was_sent() -> None:
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0], pa.int32()), pa.array(["a", "b"]))
+    schema = pa.schema([("text", codes.type), ("value", pa.float64())], metadata={"pandas": "{}"})
+    table = pa.Table.from_arrays([codes, pa.array([1.5, None, -0.0, math.inf])], schema=schema)
+    for sent in (table, table.slice(0, 0), table.slice(1, 2)):
+        assert arrow.from_bytes(arrow.to_bytes(sent)).equals(sent, check_metadata=True)
+
+
 def test_collecting_needs_no_pandas(tmp_path: Path) -> None:
     campaign = FakeCampaign(tmp_path)
     axes = Axes(workload="replay", framework="none", batch_size=32, steps_timed=40)

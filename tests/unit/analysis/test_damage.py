@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from harness.analysis import findings
 from harness.analysis.collect import collect
+from harness.analysis.evidence import read_run
 from harness.layout import AttemptLayout
 from harness.model.axes import Axes
+from harness.model.event import STEP_COLUMNS
 
 DURATIONS = [1.0] + [0.2] * 40
 
@@ -90,3 +92,20 @@ def test_without_point_json_the_plan_says_what_was_wanted(tmp_path: Path) -> Non
     row = collect(campaign.layout).iloc[0]
     assert (row["cpu_cores"], row["state"]) == (2, "LOST")
     assert pd.isna(row["images_per_s"])
+
+
+def test_a_directory_that_cannot_be_listed_is_a_problem_and_no_error(tmp_path: Path) -> None:
+    run = read_run(AttemptLayout(tmp_path / ("r" * 300)))
+    assert run.spec is None
+    assert "File name too long" in run.problems[0]
+
+
+def test_images_beyond_whole_numbers_are_unknown(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    campaign, layout = campaign_in(tmp_path)
+    extra = {name: [100.0] for name in STEP_COLUMNS} | {"event": "steps", "step": [41], "fresh": [1e300]}
+    with layout.events(1).open("a") as stream:
+        stream.write(json.dumps(extra) + "\n")
+    collect(campaign.layout)
+    steps = pd.read_parquet(campaign.layout.steps_parquet)
+    assert steps[["step", "fresh", "consumed"]].iloc[-1].isna().tolist() == [False, True, False]
+    assert not recwarn.list
