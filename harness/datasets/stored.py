@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -58,10 +59,11 @@ def open_stored(path: Path, encoding: str) -> StoredSet:
 #: path → open environment. LMDB refuses to open a file twice in a process, and a forked worker counts as having open
 #: what its parent had; read-only and without locks, the inherited one serves it as well.
 _ENVIRONMENTS: dict[str, Any] = {}
+_OPENING = threading.Lock()
 
 
 class LmdbImages:
-    """Encoded images of LMDB shards by number; may be copied into worker processes, forked or spawned."""
+    """Encoded images of LMDB shards by number, for several threads at once; may be copied into worker processes, forked or spawned."""
 
     def __init__(self, stored: StoredSet, split: str):
         self._files = [str(file) for file in stored.files(split)]
@@ -96,12 +98,16 @@ class LmdbImages:
 
 
 def _environment(file: str) -> Any:
-    if file not in _ENVIRONMENTS:
-        import lmdb
+    found = _ENVIRONMENTS.get(file)
+    if found is not None:
+        return found
+    import lmdb
 
-        # reads are random, so reading ahead would fetch far more than one image
-        _ENVIRONMENTS[file] = lmdb.open(file, subdir=False, readonly=True, lock=False, readahead=False)
-    return _ENVIRONMENTS[file]
+    with _OPENING:  # loader threads come to a shard at the same time
+        if file not in _ENVIRONMENTS:
+            # reads are random, so reading ahead would fetch far more than one image
+            _ENVIRONMENTS[file] = lmdb.open(file, subdir=False, readonly=True, lock=False, readahead=False)
+        return _ENVIRONMENTS[file]
 
 
 def mapped_arrays(stored: StoredSet, split: str) -> list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]]:

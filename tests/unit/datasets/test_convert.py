@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -254,6 +256,23 @@ def test_sets_in_memory_become_pngs_or_their_own_pixels(digits, tmp_path):
         seen.append((int(label[0]), np.asarray(Image.open(io.BytesIO(content))).tobytes()))
     assert sorted(seen) == expected
     reader.close()
+
+
+def test_threads_that_come_to_a_shard_together_all_read_it(digits, tmp_path):
+    """LMDB refuses to open a file twice in a process; each trial begins with the shard closed."""
+    convert(digits, tmp_path / "lmdb", Settings("lmdb"))
+    reader = LmdbImages(open_stored(tmp_path / "lmdb", "lmdb"), "train")
+    threads = 8
+    start = threading.Barrier(threads)
+
+    def first(_: int) -> bytes:
+        start.wait()
+        return reader[0][0]
+
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(40):
+            assert len(set(pool.map(first, range(threads)))) == 1
+            reader.close()
 
 
 def test_shards_may_be_cut_by_number(tree, tmp_path):
