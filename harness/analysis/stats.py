@@ -17,8 +17,8 @@ between 0 and 0.3 from 20 steps on, up to 0.6 from 30 on and up to 0.8 from 200 
 alternating steps (-0.3) below 50 (tests/truth, benchmarks/interval_coverage.py). With fewer steps and more correlation
 it is too narrow: such a run has fewer than :data:`MIN_INDEPENDENT_STEPS`, which is a finding, and there is none below
 :data:`MIN_STEPS_FOR_INTERVAL`. Up to a correlation of 0.9 the interval holds the truth or that finding is given 92 % of
-the time or more. All of this is for steps that are given; a window chosen from the steps themselves costs one to five of
-the hundred (docs/measuring.md).
+the time or more. All of this is for steps that are given; a window chosen from the steps themselves costs a few of the
+hundred (docs/measuring.md).
 
 *Between runs* the interval is Student's t on the logarithms of the repeats' rates.
 """

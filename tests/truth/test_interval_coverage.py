@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from harness.analysis import stats
+from harness.analysis.steady import find_all
+from harness.analysis.windows import Windows
 
 RUNS = 1000
 MEAN_S = 0.1
@@ -43,6 +45,18 @@ def test_of_step_times_with_a_long_tail(phi: float, count: int) -> None:
     """Log-normal, sigma 0.4: the longest of 200 steps takes about three times the mean."""
     generator = np.random.default_rng(20260102)
     assert 0.93 <= coverage(MEAN_S * np.exp(0.4 * series(generator, count, phi) - 0.08)) <= 0.97
+
+
+@pytest.mark.parametrize(("law", "least"), [("normal", 0.92), ("long tail", 0.88)])
+@pytest.mark.parametrize(("phi", "count"), [(0.0, 50), (0.0, 200), (0.3, 100), (0.6, 200)])
+def test_of_the_window_chosen_from_the_steps(phi: float, count: int, law: str, least: float) -> None:
+    """A window that begins where the steps scatter least takes a few of the hundred off; docs/measuring.md says so."""
+    values = series(np.random.default_rng(20260106), count, phi)
+    durations = MEAN_S * (1 + 0.1 * values if law == "normal" else np.exp(0.4 * values - 0.08))
+    windows = find_all(Windows.whole(durations), np.full(durations.shape, math.nan), [1] * RUNS, [1.0] * RUNS)
+    used = [run[window.begin :] for run, window in zip(durations, windows, strict=True)]
+    estimates = [stats.within_run(np.full(len(run), IMAGES), run) for run in used]
+    assert np.mean([e.low <= IMAGES / MEAN_S <= e.high for e in estimates]) >= least
 
 
 def test_periodic_stragglers_are_within_reach() -> None:
