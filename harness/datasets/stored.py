@@ -63,7 +63,10 @@ _OPENING = threading.Lock()
 
 
 class LmdbImages:
-    """Encoded images of LMDB shards by number, for several threads at once; may be copied into worker processes, forked or spawned."""
+    """Encoded images of LMDB shards by number.
+
+    Several threads may read at once; may be copied into worker processes, forked or spawned.
+    """
 
     def __init__(self, stored: StoredSet, split: str):
         self._files = [str(file) for file in stored.files(split)]

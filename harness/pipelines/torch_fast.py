@@ -42,12 +42,14 @@ class Recycled:
     def __init__(self) -> None:
         self._made: list[Pixels] = []
         self._lock = threading.Lock()
+        # the list's reference and that of the call, which interpreters count as they like
+        listed = [np.empty(0, np.uint8)]
+        self._unused = sys.getrefcount(listed[0])
 
     def __call__(self, shape: tuple[int, ...]) -> Pixels:
         with self._lock:
             for at in range(len(self._made)):
-                # the list's reference and that of the call
-                if sys.getrefcount(self._made[at]) == 2 and self._made[at].shape == shape:
+                if sys.getrefcount(self._made[at]) == self._unused and self._made[at].shape == shape:
                     return self._made[at]
             self._made.append(np.empty(shape, np.uint8))
             return self._made[-1]
