@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from harness.catalog_pipelines import FRAMEWORKS as FRAMEWORKS
 from harness.catalog_pipelines import NO_FRAMEWORK as NO_FRAMEWORK
+from harness.catalog_pipelines import NO_OPTIONS
 from harness.catalog_pipelines import PIPELINES as PIPELINES
 from harness.catalog_pipelines import Option as Option
 from harness.catalog_pipelines import PipelineSpec as PipelineSpec
 from harness.errors import CatalogError, nearest
 
 
-@dataclass(frozen=True)
-class DatasetSpec:
+class DatasetSpec(NamedTuple):
     """A data set's form. ``origins`` are the ways to have it: the real one, or generated sets in the same format.
 
     ``sample_shape`` is (height, width, channels) as pipelines deliver it: images of various sizes are resized.
@@ -36,8 +35,7 @@ class DatasetSpec:
     multi_label: bool = False
 
 
-@dataclass(frozen=True)
-class WorkloadSpec:
+class WorkloadSpec(NamedTuple):
     """A training task. ``frameworks`` maps a framework to the ``module:attr`` that builds its session.
 
     ``recipe`` names the framework-free preparation and augmentation of its samples. ``models`` are the variants it
@@ -55,7 +53,7 @@ class WorkloadSpec:
     models: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
     recipe: str | None = None
-    options: Mapping[str, Option] = field(default_factory=dict)
+    options: Mapping[str, Option] = NO_OPTIONS
     source: str = ""
 
 

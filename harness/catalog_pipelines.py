@@ -6,15 +6,14 @@ Read through :mod:`harness.catalog`, whose other tables they belong to.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 FRAMEWORKS = ("tensorflow", "torch")
 NO_FRAMEWORK = "none"
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """A workload's or pipeline's own option, set under ``options`` in a sweep.
 
     Options of one name are one axis, whoever has them: they share type, default and choices. ``choices`` empty: free.
@@ -26,8 +25,10 @@ class Option:
     choices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class PipelineSpec:
+NO_OPTIONS: Mapping[str, Option] = MappingProxyType({})
+
+
+class PipelineSpec(NamedTuple):
     """An input pipeline variant. ``frameworks`` maps a framework to the ``module:attr`` that builds it.
 
     ``formats`` and ``encodings`` are the data sets and their stored forms that it reads, ``uses`` the axes that have an
@@ -42,7 +43,7 @@ class PipelineSpec:
     formats: tuple[str, ...]
     uses: tuple[str, ...]
     encodings: tuple[str, ...] = ("native",)
-    options: Mapping[str, Option] = field(default_factory=dict)
+    options: Mapping[str, Option] = NO_OPTIONS
     reads_data: bool = True
     prepared_only: bool = False
     depth: Callable[[Any], int] = lambda axes: axes.prefetch or 0

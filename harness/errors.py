@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class HarnessError(Exception):
@@ -20,8 +20,7 @@ class UserError(HarnessError):
     exit_code = 2
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """One mistake in a user's file: where it is, what is wrong, what would be right.
 
     ``line`` counts from 1; 0 means the file as a whole.

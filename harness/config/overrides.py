@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as SequenceOf
-from dataclasses import replace
 from typing import Any
 
 from harness.config.axis_types import annotation_of, axis_names, decode_axis, decode_axis_list
@@ -36,7 +35,7 @@ def override(sweep: Sweep, settings: SequenceOf[str]) -> Sweep:
             sweep = _apply(sweep, key.strip(), text)
         except ConfigError as error:
             # lines of a file mean nothing here
-            problems = (replace(problem, line=0) for problem in error.problems)
+            problems = (problem._replace(line=0) for problem in error.problems)
             raise ConfigError(problems) from None
     return sweep
 

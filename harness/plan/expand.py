@@ -11,8 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.config.axis_types import checked, default_of
 from harness.config.expressions import ExpressionError, evaluate
@@ -26,8 +25,7 @@ Combination = dict[str, Any]
 MAX_COMBINATIONS = 200_000
 
 
-@dataclass(frozen=True)
-class Expansion:
+class Expansion(NamedTuple):
     """The combinations of a sweep, in the order written, and how many its exclude took away.
 
     ``notes`` say which conditions held for no combination, which is most often a mistake.

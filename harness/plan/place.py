@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -41,8 +40,7 @@ def needs_of(axes: Axes) -> Needs:
     return Needs._make(_needed(axes))
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(NamedTuple):
     """A cluster with the queue chosen and the limits asked for; ``walltime_s`` and ``memory_bytes`` may be unset."""
 
     cluster: Cluster
