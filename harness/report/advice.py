@@ -16,7 +16,7 @@ from harness.report.recommend_words import CHOICE_HEADER, answer_lines, choice_r
 #: More questions than this are not asked: each costs seconds of fitting.
 MOST_QUESTIONS = 12
 #: What a reader must see at once; the rest says how sure it is.
-FIRST = ("Ask for", "Expect", "No recommendation", "Fastest measured", "Next")
+FIRST = ("Ask for", "Expect", "Limited by", "No recommendation", "Fastest measured", "Next")
 
 Directives = Callable[[Answer, Group], Sequence[str]]
 

@@ -132,6 +132,48 @@ CONTRAST = """() => {
 }"""
 
 
+def cut_texts(page: object) -> list[str]:
+    """Titles, legends and tick labels that reach out of their chart."""
+    return page.evaluate("""() => {
+      const found = [];
+      document.querySelectorAll("#charts .plot").forEach((plot) => {
+        const box = plot.getBoundingClientRect();
+        plot.querySelectorAll(".xtitle, .ytitle, .legendtext, .xtick text, .ytick text").forEach((text) => {
+          const own = text.getBoundingClientRect();
+          if (own.left < box.left - 1 || own.right > box.right + 1 || own.bottom > box.bottom + 1)
+            found.push(text.textContent);
+        });
+      });
+      return found;
+    }""")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_text_of_a_chart_is_cut_off(browser: object, report: Path, width: int) -> None:
+    assert cut_texts(opened(browser, report, width).page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_paper_the_answer_is_unfolded_and_charts_fit(browser: object, report: Path, scheme: str) -> None:
+    found = opened(browser, report, 1280, scheme)
+    page = found.page
+    folded = page.locator(".advice details:not([open]), .finding.warning:not([open])")
+    before = folded.count()
+    assert before > 0
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert folded.count() == 0
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 32, 36)"
+    tick = page.locator("#charts .xtick text").first
+    assert tick.evaluate("e => getComputedStyle(e).fill") == "rgb(28, 32, 36)"
+    sizes = page.eval_on_selector_all("#charts .plot", "p => p.map(x => [x.clientWidth, x._fullLayout.width])")
+    assert all(abs(drawn - room) <= 1 and room < 690 for room, drawn in sizes), sizes
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    assert folded.count() == before
+    assert found.errors == []
+
+
 def test_the_first_screen_says_what_to_request(browser: object, report: Path) -> None:
     page = opened(browser, report, 400).page
     advice = page.locator(".advice")
@@ -141,7 +183,8 @@ def test_the_first_screen_says_what_to_request(browser: object, report: Path) ->
     box = advice.nth(0).bounding_box()
     assert box["y"] + box["height"] < 900
     said = page.locator(".requests li")
-    assert "scratch" in said.nth(1).inner_text() and "request 10 cpu cores for" in said.nth(1).inner_text()
+    assert "of all that was measured, request scratch, 10 cpu cores for" in said.nth(0).inner_text()
+    assert "scratch" in said.nth(2).inner_text() and "request 10 cpu cores for" in said.nth(2).inner_text()
 
 
 def test_a_menu_changes_what_a_chart_shows(browser: object, report: Path) -> None:

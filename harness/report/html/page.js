@@ -20,7 +20,7 @@
     // the buttons lie over the plot on touch screens, where they never hide
     made.modebar = { bgcolor: "rgba(0,0,0,0)", color: colour("--faint") };
     made.font = { color: colour("--ink"), size: narrow.matches ? 11 : 12 };
-    made.legend = { orientation: "h", y: 1.02, x: 0, yanchor: "bottom" };
+    made.legend = { orientation: "h", y: 1.02, x: 0, yanchor: "bottom", traceorder: "normal" };
     made.xaxis = axis(layout.xaxis);
     made.yaxis = axis(layout.yaxis);
     if (narrow.matches && chart.narrow) {
@@ -31,11 +31,32 @@
     return made;
   }
 
+  // on paper nothing opens: what a reader needs is unfolded, in the colours and the width of paper
+  let printing = false;
+  const unfolded = [];
+  window.addEventListener("beforeprint", function () {
+    document.documentElement.classList.add("paper");
+    printing = true;
+    document.querySelectorAll(".advice details, .finding.error, .finding.warning, details.others").forEach(function (one) {
+      if (!one.open) unfolded.push(one);
+      one.open = true;
+    });
+    redraw();
+  });
+  window.addEventListener("afterprint", function () {
+    document.documentElement.classList.remove("paper");
+    printing = false;
+    unfolded.splice(0).forEach((one) => { one.open = false; });
+    redraw();
+  });
+
   const drawn = new Map();
   function draw(place, chart) {
     drawn.set(place, chart);
     const options = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d"] };
-    return Plotly.react(place, chart.traces, look(chart), options);
+    const layout = look(chart);
+    layout.width = printing ? place.clientWidth : undefined;
+    return Plotly.react(place, chart.traces, layout, options);
   }
   function redraw() {
     drawn.forEach((chart, place) => (place.isConnected ? draw(place, chart) : drawn.delete(place)));

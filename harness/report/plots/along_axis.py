@@ -111,7 +111,7 @@ def draw_panel(ax: Axes, data: Curves, panel: Panel) -> None:
     for number, line in enumerate(panel.lines):
         index = data.labels.index(line.label)
         look = style.crowd_style(index, len(data.labels)) if many else style.series_style(index)
-        x = line.x if many else _shifted(line.x, number - (len(panel.lines) - 1) / 2, panel)
+        x = line.x if many else shifted(number, panel)
         if many:
             ax.plot(x, line.y, **look)
         else:
@@ -130,8 +130,9 @@ def _bars(line: Line) -> tuple[list[float], list[float]]:
     return down, up
 
 
-def _shifted(xs: Sequence[float], place: float, panel: Panel) -> list[float]:
-    """x moved a little, by the line's place among its panel's, so that bars do not hide each other."""
+def shifted(number: int, panel: Panel) -> list[float]:
+    """x of the panel's line ``number``, moved a little by its place among the lines: bars must not hide each other."""
+    xs, place = panel.lines[number].x, number - (len(panel.lines) - 1) / 2
     measured = sorted({x for line in panel.lines for x in line.x})
     if len(measured) < 2 or len(panel.lines) < 2:
         return list(xs)

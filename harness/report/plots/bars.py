@@ -70,7 +70,7 @@ def draw(bars: Bars, campaign: Campaign) -> Figure:
             estimate = bars.values[place].get(name)
             if estimate is not None:
                 y = -row - (index - (len(names) - 1) / 2) * height
-                pale = 0.35 if (bars.groups[place], name) in bars.doubtful else 1.0
+                pale = style.PALE if (bars.groups[place], name) in bars.doubtful else 1.0
                 ax.barh(y, estimate.value, height * 0.92, alpha=pale, **_look(index))
                 if estimate.known:
                     ax.plot([estimate.low, estimate.high], [y, y], color="black", linewidth=1)

@@ -27,7 +27,8 @@ LOGARITHMIC = 8.0
 
 @dataclass(frozen=True)
 class Panel:
-    """One series. ``compute``: the rate without waiting and copying; ``copied``: without waiting alone."""
+    """One series. ``compute``: the rate without waiting and copying; ``copied``: without waiting alone; ``doubtful``
+    marks points not to rely on."""
 
     title: str
     x: tuple[float, ...]
@@ -35,6 +36,7 @@ class Panel:
     copied: tuple[float, ...]
     compute: tuple[float, ...]
     waiting: tuple[bool, ...]
+    doubtful: tuple[bool, ...]
 
 
 def data(table: pd.DataFrame, campaign: Campaign) -> tuple[str, list[Panel]] | str:
@@ -59,12 +61,13 @@ def data(table: pd.DataFrame, campaign: Campaign) -> tuple[str, list[Panel]] | s
         x = tuple(s.x for s in steps)
         base = series.steps[0].result.axes
         title = label(series.key) if series.key else str(base.get("workload"))
-        panels.append(Panel(title, x, tuple(rate), copied, compute, tuple(w > WAITING for w in wait)))
+        doubtful = tuple(not s.result.trusted for s in steps)
+        panels.append(Panel(title, x, tuple(rate), copied, compute, tuple(w > WAITING for w in wait), doubtful))
     return (axis, panels) if panels else "no series has two points with step times"
 
 
 def draw(axis: str, panels: list[Panel], campaign: Campaign) -> Figure:
-    """Rate as markers, filled where training waits for data; ceilings as lines above it."""
+    """Rate as markers, squares where training waits for data, hollow where doubtful; ceilings as lines above it."""
     everything, panels = panels, style.every(panels, MOST_PANELS)
     figure, axes = style.panels(len(panels))
     for ax, panel in zip(axes, panels, strict=True):
@@ -74,6 +77,8 @@ def draw(axis: str, panels: list[Panel], campaign: Campaign) -> Figure:
         ax.set_ylabel("images/s (steady)")
     style.legend_below(figure, style.handles_of(axes))
     note = "ceilings from the waits recorded in the same runs; where data are read while computing, they may be lower"
+    if any(doubt for panel in panels for doubt in panel.doubtful):
+        note += "; hollow: do not rely on it"
     style.note(figure, campaign, style.of_all(panels, everything, "series") + note)
     return figure
 
@@ -82,11 +87,15 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
     ax.plot(panel.x, panel.compute, color=style.COLOURS[2], label="ceiling: computing and exchange alone")
     if max(np.array(panel.compute) / np.array(panel.copied)) > 1.01:
         ax.plot(panel.x, panel.copied, color=style.COLOURS[5], linestyle="--", label="ceiling: no waiting for data")
-    ax.plot(panel.x, panel.rate, color=style.COLOURS[0], marker="o", markerfacecolor="white", label="measured")
+    ax.plot(panel.x, panel.rate, color=style.COLOURS[0], marker="o", label="measured")
+    look: Any = {"color": style.COLOURS[1], "marker": "s", "linestyle": "none"}
     limited = [(x, y) for x, y, waits in zip(panel.x, panel.rate, panel.waiting, strict=True) if waits]
     if limited:
-        look: Any = {"color": style.COLOURS[1], "label": "measured, limited by the input pipeline"}
-        ax.plot(*zip(*limited, strict=True), "o", **look)
+        ax.plot(*zip(*limited, strict=True), label="measured, limited by the input pipeline", **look)
+    for x, y, waits, doubt in zip(panel.x, panel.rate, panel.waiting, panel.doubtful, strict=True):
+        if doubt:
+            plain: Any = look if waits else look | {"color": style.COLOURS[0], "marker": "o"}
+            ax.plot([x], [y], markerfacecolor="white", zorder=4, **plain)
     style.integer_ticks(ax, list(panel.x))
     low, high = min(panel.rate), max(v for v in panel.compute if math.isfinite(v))
     if high > LOGARITHMIC * low:

@@ -107,11 +107,17 @@ def draw(ax: Axes, one: Map, row_axis: str, column_axis: str, scale: Normalize) 
 
 
 def _number(ax: Axes, one: Map, x: int, y: int, value: float, scale: Normalize) -> None:
-    red, green, blue, _ = matplotlib.colormaps["viridis"](float(scale(value)))
-    bright = 0.3 * red + 0.6 * green + 0.1 * blue > 0.5
     mark = " ?" if (one.rows[y], one.columns[x]) in one.doubtful else ""
     shown = number(value, 3).rstrip(".")
-    ax.text(x, y, shown + mark, ha="center", va="center", fontsize=8, color="black" if bright else "white")
+    ax.text(x, y, shown + mark, ha="center", va="center", fontsize=8, color=ink(float(scale(value))))
+
+
+def ink(share: float) -> str:
+    """``black`` or ``white``, whichever stands out more from the colour of ``share`` (0 to 1): contrast of WCAG 2."""
+    colour = matplotlib.colormaps["viridis"](share)[:3]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "black" if (light + 0.05) / 0.05 > 1.05 / (light + 0.05) else "white"
 
 
 def width(one: Map) -> float:

@@ -20,6 +20,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 LINES = ("-", "--", ":", "-.")
 GREY = "#666666"
+#: Opacity of bars not to rely on.
+PALE = 0.35
 #: More series than this in one panel are drawn without a legend of names.
 MOST_NAMED = 12
 

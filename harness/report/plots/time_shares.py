@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from harness.analysis.points import plain, point_results, sort_key
 from harness.analysis.scaling import label, naming_axes
@@ -23,10 +24,11 @@ VISIBLE_SHARE = 0.002
 
 @dataclass(frozen=True)
 class Bar:
-    """Milliseconds per step of each part, mean over the repeats of a point."""
+    """Milliseconds per step of each part, mean over the repeats of a point; ``doubtful`` ones are not to rely on."""
 
     label: str
     milliseconds: dict[str, float]
+    doubtful: bool = False
 
 
 def data(table: pd.DataFrame, campaign: Campaign) -> list[Bar] | str:
@@ -36,19 +38,21 @@ def data(table: pd.DataFrame, campaign: Campaign) -> list[Bar] | str:
     if runs.empty:
         return "no run with step times"
     found = []
-    names = naming_axes(point_results(table), campaign.varied)
-    for _, group in runs.groupby("point_id"):
+    results = point_results(table)
+    names = naming_axes(results, campaign.varied)
+    trusted = {result.point_id for result in results if result.trusted}
+    for point, group in runs.groupby("point_id"):
         values = {name: plain(group.iloc[0][name]) for name in names}
         title = label({name: value for name, value in values.items() if value not in (None, "none")})
-        found.append((sort_key(values.values()), _bar(group, title)))
+        found.append((sort_key(values.values()), _bar(group, title, str(point) not in trusted)))
     return [bar for _, bar in sorted(found, key=lambda item: item[0])]
 
 
-def _bar(group: pd.DataFrame, name: str) -> Bar:
+def _bar(group: pd.DataFrame, name: str, doubtful: bool) -> Bar:
     step_ms = group["step_mean_s"].to_numpy(float) * 1000
     parts = {part: float(np.mean(group[f"{part}_share"].to_numpy(float) * step_ms)) for part in PARTS[:-1]}
     parts["other"] = max(float(np.mean(step_ms)) - sum(parts.values()), 0.0)
-    return Bar(name, parts)
+    return Bar(name, parts, doubtful)
 
 
 def draw(bars: list[Bar], campaign: Campaign) -> Figure:
@@ -63,13 +67,18 @@ def draw(bars: list[Bar], campaign: Campaign) -> Figure:
     for part in PARTS:
         width = np.array([bar.milliseconds[part] for bar in bars])
         if width.max() > VISIBLE_SHARE * max(sum(bar.milliseconds.values()) for bar in bars):
-            ax.barh(position, width, left=left, color=COLOURS[part], label=part, height=0.7)
+            drawn = ax.barh(position, width, left=left, color=COLOURS[part], label=part, height=0.7)
+            for patch, bar in zip(drawn, bars, strict=True):
+                patch.set_alpha(style.PALE if bar.doubtful else None)
         left += width
     ax.set_yticks(position, names, fontsize=8.5)
     ax.set_xlabel("mean step time in the steady window, ms")
     ax.grid(axis="y", visible=False)
-    figure.legend(loc="outside lower center", ncols=len(PARTS))
-    style.note(figure, campaign, f"{style.of_all(bars, everything)}where a step's time goes, mean over repeats")
+    handles = [Patch(color=COLOURS[part]) for part in ax.get_legend_handles_labels()[1]]
+    figure.legend(handles, ax.get_legend_handles_labels()[1], loc="outside lower center", ncols=len(PARTS))
+    doubt = "; pale: do not rely on it" if any(bar.doubtful for bar in bars) else ""
+    note = f"{style.of_all(bars, everything)}where a step's time goes, mean over repeats{doubt}"
+    style.note(figure, campaign, note)
     return figure
 
 

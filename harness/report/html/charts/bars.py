@@ -27,19 +27,22 @@ def shares(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> l
     for part in time_shares.PARTS:
         values = [bar.milliseconds[part] for bar in shown]
         if max(values, default=0.0) > time_shares.VISIBLE_SHARE * longest:
-            colour = {"color": time_shares.COLOURS[part]}
+            pale = [style.PALE if bar.doubtful else 1.0 for bar in shown]
+            colour = {"color": time_shares.COLOURS[part], "opacity": pale}
             trace = {"type": "bar", "orientation": "h", "name": part, "marker": colour, "x": values}
             trace |= {"y": list(range(len(shown))), "text": labels, "textposition": "none"}
             trace["hovertemplate"] = f"%{{text}}<br>{part}: %{{x:.4g}} ms<extra></extra>"
             traces.append(trace)
     layout_ = {
         "barmode": "stack",
-        "xaxis": {"title": {"text": "mean step time in the steady window, ms"}},
+        "xaxis": {"title": {"text": "mean step time, ms"}},
         "yaxis": _names(labels),
         "height": 160 + 24 * len(shown),
         "showlegend": True,
     }
-    note = style.of_all(shown, found) + "mean over repeats; wait: for data, other: what no part explains"
+    doubt = "; pale: do not rely on it" if any(bar.doubtful for bar in shown) else ""
+    words = f"in the steady window, mean over repeats; wait: for data, other: what no part explains{doubt}"
+    note = style.of_all(shown, found) + words
     chart: Chart = {
         "title": "Where a step's time goes",
         "note": note,
@@ -72,7 +75,7 @@ def encodings(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -
     for index, name in enumerate(found.names):
         estimates = [found.values[place].get(name) for place in places]
         known = [(row, e) for row, e in enumerate(estimates) if e is not None]
-        pale = [0.35 if (groups[row], name) in found.doubtful else 1.0 for row, _ in known]
+        pale = [style.PALE if (groups[row], name) in found.doubtful else 1.0 for row, _ in known]
         trace: Chart = {"type": "bar", "orientation": "h", "name": short(name), "x": [e.value for _, e in known]}
         trace |= {"y": [row for row, _ in known], "offsetgroup": index}
         trace["marker"] = {"color": style.COLOURS[index % len(style.COLOURS)], "opacity": pale}

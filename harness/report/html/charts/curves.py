@@ -20,7 +20,7 @@ from harness.report.plots import (
     style,
     time_against_axis,
 )
-from harness.report.plots.along_axis import Curves, Panel, top
+from harness.report.plots.along_axis import Curves, Panel, shifted, top
 
 
 def rate(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> list[Chart] | str:
@@ -65,7 +65,8 @@ def _curve_chart(unit: str, curves: Curves, panel: Panel, ideal: bool, beside: S
     many = len(curves.labels) > style.MOST_NAMED
     traces = [
         line(curves.labels.index(one.label), one.label, one.x, one.y, one.low, one.high, one.doubtful, many)
-        for one in panel.lines
+        | ({} if many else {"x": shifted(number, panel)})
+        for number, one in enumerate(panel.lines)
     ]
     xs = sorted({x for one in panel.lines for x in one.x})
     highest = top(panel)
@@ -73,7 +74,8 @@ def _curve_chart(unit: str, curves: Curves, panel: Panel, ideal: bool, beside: S
         traces.insert(0, reference("ideal", xs, [x / xs[0] for x in xs]))
         highest = max(highest, 1.05 * xs[-1] / xs[0])
     traces += beside
-    layout: Chart = {"xaxis": number_axis(style.named(curves.axis), [x for trace in traces for x in trace["x"]])}
+    at = [*xs, *(x for trace in beside for x in trace["x"])]
+    layout: Chart = {"xaxis": number_axis(style.named(curves.axis), at)}
     highest = max([highest, *_ends(beside)])
     layout["yaxis"] = {"title": {"text": unit}, "range": [0, highest]}
     if ideal and layout["xaxis"].get("type") == "log":
@@ -150,13 +152,15 @@ def under_ceilings(layout: CampaignLayout, table: pd.DataFrame, campaign: Campai
     charts = []
     for panel in panels:
         traces = [reference("ceiling: computing and exchange alone", panel.x, panel.compute)]
-        traces.append(line(0, "measured", panel.x, panel.rate))
+        traces.append(line(0, "measured", panel.x, panel.rate, doubtful=panel.doubtful))
         waits = [place for place, waiting in enumerate(panel.waiting) if waiting]
         if waits:
             x, y = [panel.x[place] for place in waits], [panel.rate[place] for place in waits]
-            limited = line(1, "limited by the input pipeline", x, y)
+            doubtful = [panel.doubtful[place] for place in waits]
+            limited = line(1, "limited by the input pipeline", x, y, doubtful=doubtful)
             traces.append(limited | {"mode": "markers"})
         yaxis = {"title": {"text": "images/s (steady)"}, "rangemode": "tozero"}
         layout_ = {"xaxis": number_axis(style.named(axis), panel.x), "yaxis": yaxis, "showlegend": True}
-        charts.append((panel.title, {"note": "from the waits of the same runs", "traces": traces, "layout": layout_}))
+        note = "from the waits of the same runs" + ("; hollow: do not rely on it" if any(panel.doubtful) else "")
+        charts.append((panel.title, {"note": note, "traces": traces, "layout": layout_}))
     return panelled("Rate and ceiling", charts)

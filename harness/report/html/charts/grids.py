@@ -72,8 +72,6 @@ def _chart(
         "hoverongaps": False,
         "hovertemplate": f"{down} %{{y}}, {across} %{{x}}: %{{text}}<extra></extra>",
     }
-    if len(one.columns) <= heat.MOST_NUMBERED:
-        trace["texttemplate"] = "%{text}"
     if scale is not None:
         trace |= {"zmin": scale[0], "zmax": scale[1]}
     axes = {
@@ -81,7 +79,28 @@ def _chart(
         "yaxis": {"type": "category", "title": {"text": down}, "showgrid": False},
     }
     height = max(300, min(_AROUND + _ROW * len(one.rows), 900))
-    return {"note": note, "traces": [trace], "layout": axes | {"height": height, "showlegend": False}}
+    layout = axes | {"height": height, "showlegend": False, "annotations": _numbers(trace, one, shown)}
+    return {"note": note, "traces": [trace], "layout": layout}
+
+
+def _numbers(trace: Chart, one: heat.Map, shown: list[list[str]]) -> list[Chart]:
+    """The cells' numbers in an ink that stands out: plotly's own is grey on middle colours."""
+    if len(one.columns) > heat.MOST_NUMBERED:
+        return []
+    known = [v for row in trace["z"] for v in row if v is not None]
+    low, high = trace.get("zmin", min(known, default=0.0)), trace.get("zmax", max(known, default=1.0))
+    return [
+        {
+            "x": x,
+            "y": y,
+            "text": shown[y][x],
+            "showarrow": False,
+            "font": {"color": heat.ink((v - low) / (high - low or 1))},
+        }
+        for y, row in enumerate(trace["z"])
+        for x, v in enumerate(row)
+        if v is not None
+    ]
 
 
 def _shown(one: heat.Map, row: object, column: object) -> str:
