@@ -58,6 +58,9 @@ def status(
     else:
         outcome = look(layout, site)
     status_view.show(outcome, screen, show_all)
+    if site is not None and site.silence:
+        silence = " ".join(site.silence.split())
+        screen.say(f"the scheduler does not answer: {silence}; shown is what was known before", "yellow")
     if as_json:
         import json
 

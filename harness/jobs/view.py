@@ -25,7 +25,10 @@ ASK_MOST_S = 60.0
 
 
 class Asking(Protocol):
-    """The one question that a look asks."""
+    """The one question that a look asks. ``silence``: what came instead of an answer, the last time."""
+
+    @property
+    def silence(self) -> str: ...
 
     def observe(self, job_ids: Sequence[str]) -> dict[str, Observation]: ...
 
@@ -41,6 +44,10 @@ class Late:
         if self._site is None:
             self._site = self._make()
         return self._site.observe(job_ids)
+
+    @property
+    def silence(self) -> str:
+        return self._site.silence if self._site else ""
 
 
 class Rarely:
@@ -59,6 +66,10 @@ class Rarely:
                 self._interval.restart(now)
             self._interval.asked(now)
         return self._seen
+
+    @property
+    def silence(self) -> str:
+        return self._site.silence
 
 
 def present(campaign: Campaign, layout: CampaignLayout, site: Asking | None = None) -> dict[AttemptKey, AttemptStatus]:

@@ -114,6 +114,22 @@ def test_a_controller_that_is_away_when_jobs_are_submitted(private_slurm: Privat
     assert [status.state.value for status in work.statuses().values()] == ["SUCCEEDED"] * 2
 
 
+def test_status_says_that_a_controller_is_away(private_slurm: PrivateSlurm, make: Make) -> None:
+    work = make(replay(matrix={"workers": [1]}), directives={"extra": ["--hold"]})
+    assert work.harness("submit").returncode == 0
+    private_slurm.stop_slurmctld()
+    try:
+        shown = work.harness("status")
+    finally:
+        private_slurm.start_slurmctld()
+    assert shown.returncode == 0
+    silence = "the scheduler does not answer: slurm_load_jobs error: Unable to contact slurm controller"
+    assert silence in f"{shown.stdout}{shown.stderr}"
+    again = work.harness("status")
+    assert "does not answer" not in f"{again.stdout}{again.stderr}"
+    assert work.harness("cancel").returncode == 0
+
+
 def test_a_deadline_is_no_walltime(private_slurm: PrivateSlurm, make: Make) -> None:
     """A waiting job that can no longer end in time is ended by Slurm."""
     private_slurm.run("scontrol", "update", "NodeName=node3", "State=DRAIN", "Reason=test")
