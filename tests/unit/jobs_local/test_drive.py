@@ -106,6 +106,26 @@ def test_a_word_on_jobs_that_never_began_counts_for_no_other(tmp_path: Path, has
     assert states(world.session(run_missing)) == {expected: 1}
 
 
+@pytest.mark.parametrize(
+    ("word", "is_local", "said"),
+    [
+        ("OUT_OF_MEMORY", False, "; the scheduler says OUT_OF_MEMORY"),
+        ("FAILED", False, ""),
+        ("OUT_OF_MEMORY", True, ""),
+    ],
+)
+def test_a_run_that_fails_by_itself_is_explained_where_the_scheduler_knows_more(
+    tmp_path: Path, word: str, is_local: bool, said: str
+) -> None:
+    """A worker killed for the job's memory fails its rank with an exit code of its own."""
+    world = World(tmp_path, campaign(points=1))
+    world.scheduler.fate, world.scheduler.is_local = lambda _name: "fail", is_local
+    seen = world.scheduler._seen
+    world.scheduler._seen = lambda job: seen(job).model_copy(update={"native_state": word})  # type: ignore[method-assign]
+    (status,) = world.session(run_missing).statuses.values()
+    assert (status.state, status.reason) == (JobState.FAILED, f"exit code 1{said}")
+
+
 def test_late_evidence_lifts_a_lost_run(tmp_path: Path) -> None:
     world = World(tmp_path, campaign(points=1))
     world.scheduler.fate = lambda _name: "vanish"
