@@ -20,6 +20,8 @@ _MEMORY = re.compile(r"OUT_OF_MEMORY|out of memory|oom|\bmem(?:ory)? .*exceed|ex
 _PREEMPTED = re.compile(r"PREEMPT", re.IGNORECASE)
 _DEADLINE = re.compile(r"DEADLINE")
 _RERUN = re.compile(rf"exit (?:code|status) {CLAIMED_CODE}\b")
+#: an element's place in its array's id: ``4_7``, ``4[7].server``
+_ELEMENT = re.compile(r"^(\d+(?=_)|\d+\[(?=\d))(?:_?\d+)(\]?)")
 #: 128 + SIGKILL: the kernel's answer to a full memory, and a batch system's to whoever ignores TERM
 _KILLED = 137
 
@@ -60,7 +62,9 @@ def next_step(status: AttemptStatus, scheduler: str, handle: str) -> str:
     """What to do about an attempt; ``handle`` is what names its campaign on a command line."""
     cause = cause_of(status)
     release = RELEASE.get(scheduler, "release")
-    return NEXT_STEPS[cause].format(handle=handle, job=status.job_id, release=release) if cause else ""
+    # an array is held as a whole, and let go as a whole
+    job = _ELEMENT.sub(r"\1\2", status.job_id) if status.index is not None else status.job_id
+    return NEXT_STEPS[cause].format(handle=handle, job=job, release=release) if cause else ""
 
 
 def names_cause(words: str) -> bool:

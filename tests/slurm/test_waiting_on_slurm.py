@@ -55,15 +55,19 @@ def times_known(private_slurm: PrivateSlurm, work: Project) -> list[int]:
     return [names.count(status.job_name) for status in work.statuses().values()]
 
 
-def test_a_held_job_is_told_of_and_what_is_told_frees_it(private_slurm: PrivateSlurm, make: Make) -> None:
-    work = make(replay(matrix={"workers": [1]}), directives={"extra": ["--hold"]})
-    assert work.harness("submit").returncode == 0
+@pytest.mark.parametrize(("mode", "told"), [("single", "1 job is held"), ("array", "2 jobs are held")])
+def test_a_held_job_is_told_of_and_what_is_told_frees_it(
+    private_slurm: PrivateSlurm, make: Make, mode: str, told: str
+) -> None:
+    tasks = {"single": 1, "array": 2}[mode]
+    work = make(replay(matrix={"workers": list(range(tasks))}), directives={"extra": ["--hold"]})
+    assert work.harness("submit", "--mode", mode).returncode == 0
     with work.spawn("wait") as harness:
-        line = line_with(harness, "1 job is held (JobHeldUser): somebody must let it go: ")
+        line = line_with(harness, f"{told} (JobHeldUser): somebody must let it go: ")
         private_slurm.run(*shlex.split(line.rpartition(": ")[2]))
         output, _ = harness.communicate(timeout=240)
     assert harness.returncode == 0, output
-    assert work.states() == ["SUCCEEDED"]
+    assert work.states() == ["SUCCEEDED"] * tasks
 
 
 def test_a_node_that_is_not_to_be_had_is_named(private_slurm: PrivateSlurm, make: Make) -> None:

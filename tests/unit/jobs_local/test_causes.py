@@ -55,6 +55,15 @@ def test_a_held_job_is_let_go_in_the_schedulers_words(scheduler: str, command: s
     assert next_step(status, scheduler, "c").endswith(command)
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "element", "array"),
+    [("slurm", "4_17", "4"), ("pbs", "4[17].pbs_srv.site", "4[].pbs_srv.site"), ("torque", "4[17].srv", "4[].srv")],
+)
+def test_an_array_is_let_go_as_a_whole(scheduler: str, element: str, array: str) -> None:
+    status = AttemptStatus(state=JobState.QUEUED, reason="JobHeldUser", job_id=element, index=17)
+    assert next_step(status, scheduler, "c").endswith(f" {array}")
+
+
 def test_an_element_that_the_server_ran_again_is_told_by_its_claim() -> None:
     observation = pbs.observe("7[3].srv", {"job_state": "X", "Exit_status": "93", "substate": "93"})
     assert observation is not None
