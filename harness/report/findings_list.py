@@ -15,6 +15,8 @@ from harness.analysis.points import PointResult, point_results
 from harness.analysis.scaling import naming_axes, point_label
 from harness.model.campaign import Campaign
 
+#: Findings on a number, which a run that gave none does not have: told of a failed run they would hide why it failed.
+OF_A_NUMBER = frozenset({"not_steady", "short_window", "few_independent_steps", "buffer_drain"})
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -50,7 +52,7 @@ def list_findings(table: pd.DataFrame, campaign: Campaign, severities: Sequence[
     names = naming_axes(results, campaign.varied)
     groups: dict[tuple[str, str, str], list[Occurrence]] = {}
     for result in results:
-        for finding in findings.unique((*result.failures, *(advised(f, result, results) for f in result.findings))):
+        for finding in findings.unique((*failures(result), *(advised(f, result, results) for f in result.findings))):
             if finding.severity in severities:
                 groups.setdefault(_key(finding), []).append(_occurrence(result, names, finding))
     for found in campaign_findings(table, results):
@@ -61,6 +63,11 @@ def list_findings(table: pd.DataFrame, campaign: Campaign, severities: Sequence[
             groups.setdefault(_key(found.finding), []).append(occurrence)
     ordered = sorted(groups.items(), key=lambda item: (_ORDER[item[0][0]], -len(item[1]), item[0][1]))
     return [_group(*key, occurrences) for key, occurrences in ordered]
+
+
+def failures(result: PointResult) -> list[Finding]:
+    """Findings on the runs of a point that gave no number."""
+    return [finding for finding in result.failures if finding.code not in OF_A_NUMBER]
 
 
 def _key(finding: Finding) -> tuple[str, str, str]:

@@ -67,6 +67,13 @@ def _axis_column(name: str, results: Sequence[PointResult]) -> tuple[str, bool, 
     return name.removeprefix("options.").replace("_", " "), numeric, [text(v) for v in values]
 
 
+def unlike_steps(results: Sequence[PointResult]) -> bool:
+    """Whether a step of some points holds more images than one of others: times of their steps do not compare."""
+    more, fewer = ("nodes", "ranks_per_node", "batch_size"), ("batch_interval", "echo")
+    sizes = [[math.prod(r.axes.get(name) or 1 for name in names) for names in (more, fewer)] for r in results]
+    return len({images / times for images, times in sizes}) > 1
+
+
 def speedups_of(series: Sequence[Series]) -> dict[tuple[str, int], Estimate]:
     """(point, variant) → speed-up against the first point of its series."""
     return {(s.result.point_id, s.result.variant): s.speedup for one in series for s in one.steps}
@@ -100,7 +107,8 @@ def _notes(table: pd.DataFrame, campaign: Campaign, results: Sequence[PointResul
         if len(values := list(dict.fromkeys(text(r.axes.get(name)) for r in results))) > 1:
             word = name.removeprefix("options.").replace("_", " ")
             notes.append(f"No column: {word}, which goes with the others ({', '.join(values)}).")
-    notes.append("In brackets: 95 % interval. Time: the timed steps alone.")
+    unlike = ", which are not of one number of images: compare images/s" if unlike_steps(results) else ""
+    notes.append(f"In brackets: 95 % interval. Time: the timed steps alone{unlike}.")
     if any(r.rate.kind == "within" for r in results):
         notes.append("Intervals of points with one run come from within that run: the spread between runs is unknown.")
     return tuple(notes)

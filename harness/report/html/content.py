@@ -16,6 +16,7 @@ from harness.analysis.points import PointResult, plain, sort_key
 from harness.analysis.scaling import naming_axes, point_label, primary_axis, series_along
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
+from harness.report.findings_list import failures
 from harness.report.grid import remarks, runs_text, speedups_of, text
 from harness.report.html.traces import step_traces
 from harness.report.numbers import DASH, duration, number, with_interval
@@ -151,7 +152,7 @@ def points_data(
                 "id": result.point_id,
                 "label": point_label(result, names),
                 "axes": [[name, text(value)] for name, value in result.axes.items() if value is not None],
-                "findings": [str(f) for f in findings.unique((*result.failures, *result.findings))],
+                "findings": [str(f) for f in findings.unique((*failures(result), *result.findings))],
                 "runs": [_run(layout, row, traces) for _, row in runs.iterrows()],
             }
         )

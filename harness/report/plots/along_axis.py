@@ -44,11 +44,13 @@ class Panel:
 
 @dataclass(frozen=True)
 class Curves:
-    """What a figure along an axis shows; ``labels`` in one order give each series the same colour in every panel."""
+    """What a figure along an axis shows; ``labels`` in one order give each series the same colour in every panel;
+    ``remark`` is added to the line above the panels."""
 
     axis: str
     panels: tuple[Panel, ...]
     labels: tuple[str, ...]
+    remark: str = ""
 
 
 def curves(table: pd.DataFrame, campaign: Campaign, value: Value) -> Curves | str:
@@ -192,4 +194,6 @@ def _note(data: Curves) -> str:
         parts = ["no intervals: too few runs and steps"]
     if any(d for line in lines for d in line.doubtful):
         parts.append("hollow: do not rely on it, see `harness check`")
+    if data.remark:
+        parts.append(data.remark)
     return "; ".join(parts)

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from harness.analysis.points import PointResult, point_results, sort_key
-from harness.analysis.scaling import label, series_axes
+from harness.analysis.scaling import label, point_label, series_axes
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.report.plots import heat, published, style
@@ -38,14 +38,16 @@ def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Gri
     for result in results:
         groups.setdefault(tuple(result.axes.get(name) for name in others), []).append(result)
     ordered = sorted(groups.items(), key=lambda item: sort_key(item[0]))
-    maps = [_map(members, axes, label(dict(zip(others, key, strict=True)))) for key, members in ordered]
-    return Grids(*axes, tuple(maps), _published(layout, campaign, axes))
+    study = _published(layout, campaign, axes)
+    alone = "measured here" if study else point_label(results[0], ("workload", "framework"))
+    titles = [label(dict(zip(others, key, strict=True))) if others else alone for key, _ in ordered]
+    maps = [_map(members, axes, title) for title, (_, members) in zip(titles, ordered, strict=True)]
+    return Grids(*axes, tuple(maps), study)
 
 
 def _map(members: list[PointResult], axes: tuple[str, str], title: str) -> heat.Map:
     places = {(m.axes.get(axes[0]), m.axes.get(axes[1])): m for m in members}
     doubtful = frozenset(place for place, member in places.items() if not member.trusted)
-    title = "measured here" if title == "all" else title
     bounds = {place: (m.rate.low, m.rate.high) for place, m in places.items() if m.rate.known}
     return heat.make(title, {place: member.rate.value for place, member in places.items()}, doubtful, bounds)
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
+from harness.analysis.points import point_results
 from harness.model.campaign import Campaign
+from harness.report.grid import unlike_steps
 from harness.report.plots.along_axis import Curves, Panel, curves, draw_all_panels
 
 NAME = "training-time"
@@ -15,7 +17,10 @@ NAME = "training-time"
 
 def data(table: pd.DataFrame, campaign: Campaign) -> Curves | str:
     """Seconds for the timed steps, or what is missing."""
-    return curves(table, campaign, lambda step: step.result.time)
+    found = curves(table, campaign, lambda step: step.result.time)
+    if isinstance(found, str) or not unlike_steps([r for r in point_results(table) if r.runs]):
+        return found
+    return replace(found, remark="steps are not of one number of images: compare images/s")
 
 
 def draw(curves: Curves, campaign: Campaign) -> Figure:

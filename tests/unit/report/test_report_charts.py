@@ -81,7 +81,7 @@ def test_hostile_names_are_escaped_in_what_plotly_reads(tmp_path: Path) -> None:
 def test_a_queue_has_maps_and_a_menu_of_points(tmp_path: Path) -> None:
     drawn, _ = made(tmp_path, USUAL, queues)
     assert [t for t in titles(drawn) if t.startswith("workers × batch interval")] == [
-        "workers × batch interval: measured here",
+        "workers × batch interval: replay",
         "workers × batch interval: put into the queue, images/s",
         "workers × batch interval: mean step time, ms",
     ]

@@ -16,6 +16,7 @@ from harness.model.axes import Axes
 from harness.model.campaign import Campaign
 from harness.report import grid, numbers, tables
 from harness.report.grid import Grid
+from harness.report.plots import time_against_axis
 
 STEPS = [1.0] + [0.2] * 20
 
@@ -151,3 +152,16 @@ def test_columns_that_do_not_fit_follow_in_a_table_of_their_own() -> None:
     assert max(map(len, text.splitlines())) <= 60
     assert text.count("alpha") == text.count("host") > 1
     assert text.count("a note") == 1
+
+
+@pytest.mark.parametrize(("axis", "told"), [("ranks_per_node", True), ("cpu_cores", False)])
+def test_times_of_steps_of_unlike_size_are_not_to_be_compared(tmp_path: Path, axis: str, told: bool) -> None:
+    campaign = FakeCampaign(tmp_path, "c", varied=(axis,), repeats=1)
+    for number in (1, 2):
+        axes = Axes(workload="replay", steps_timed=20, **{"cpu_cores": 2, axis: number})
+        campaign.add(axes, FakeRun([[1.0] + [0.1] * 20] * axes.ranks_per_node))
+    saved = campaign.save()
+    table = collect(campaign.layout)
+    notes = grid.points_grid(table, saved).notes
+    assert any("not of one number of images: compare images/s" in note for note in notes) is told
+    assert bool(time_against_axis.data(table, saved).remark) is told

@@ -81,7 +81,7 @@ def _curve_chart(unit: str, curves: Curves, panel: Panel, ideal: bool, beside: S
     if ideal and layout["xaxis"].get("type") == "log":
         layout["yaxis"] = _doublings(unit, min(y for trace in traces for y in trace["y"]), highest)
     layout["showlegend"] = not many and (len(traces) > 1 or any(one.label for one in panel.lines))
-    return {"note": _note(panel, many), "traces": traces, "layout": layout}
+    return {"note": _note(panel, many, curves.remark), "traces": traces, "layout": layout}
 
 
 def _doublings(name: str, lowest: float, highest: float) -> Chart:
@@ -96,14 +96,14 @@ def _ends(traces: Sequence[Chart]) -> list[float]:
     return [1.05 * max(trace["y"]) for trace in traces]
 
 
-def _note(panel: Panel, many: bool) -> str:
+def _note(panel: Panel, many: bool, remark: str) -> str:
     known = [v for one in panel.lines for v in one.high if math.isfinite(v)]
     parts = ["bars: 95 % interval"] if known and not many else []
     if parts and max(known) > top(panel):
         parts.append("some longer than shown")
     if any(doubt for one in panel.lines for doubt in one.doubtful):
         parts.append("hollow: do not rely on it")
-    return "; ".join(parts)
+    return "; ".join([*parts, remark] if remark else parts)
 
 
 def scaling(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> list[Chart] | str:
