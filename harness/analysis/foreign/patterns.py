@@ -75,11 +75,13 @@ def load(name: str) -> Pattern:
     path = SHIPPED / f"{name}.yml" if name in shipped() else Path(name)
     try:
         entries = _entries(path)
+        problems = [Problem(str(path), line, what, valid) for line, what, valid in _wrong(entries)]
+    except RecursionError:
+        raise UserError(f"{path}: values are nested too deeply; a pattern holds lists of texts, and units") from None
     except FileNotFoundError:
         raise UserError(f"no pattern {name!r} and no such file; {nearest(name, shipped())}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from None
-    problems = [Problem(str(path), line, what, valid) for line, what, valid in _wrong(entries)]
     if problems:
         raise ConfigError(problems)
     values = {name: entry.value for name, entry in entries.items()}
@@ -101,7 +103,7 @@ def _entries(path: Path) -> dict[str, _Entry]:
     if not isinstance(root, yaml.MappingNode):
         raise UserError(f"{path}: must hold `field: value` lines; fields are {', '.join(_FIELDS)}")
     held, nodes = loader.construct_document(root), {key.value: (key, node) for key, node in root.value}
-    return {str(name): _entry(value, *nodes.get(name, (root, root))) for name, value in held.items()}
+    return {str(name): _entry(value, *nodes.get(str(name), (root, root))) for name, value in held.items()}
 
 
 def _entry(value: Any, key: yaml.Node, node: yaml.Node) -> _Entry:

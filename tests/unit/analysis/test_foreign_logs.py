@@ -169,6 +169,8 @@ def test_every_shipped_pattern_is_sound() -> None:
         ("name: x\ndescription: y\nonce_after: '*'\n", "mine.yml:3: once_after: '*' is not a regular expression"),
         ("name: x\ndescription: y\nunits: ms\n", "mine.yml:3: units: must hold"),
         ("name: x\ndescription: y\nunits: {step_s: [s]}\n", "unknown unit ['s']"),
+        ("name: x\ndescription: y\n7: z\n", "mine.yml:3: unknown field '7'"),
+        pytest.param(f"name: {'[' * 5000}{']' * 5000}\n", "nested too deeply", id="nested"),
         ("- steps\n", "fields are name, description"),
         ("", "fields are name, description"),
         ("- a\n- [", "YAML"),
