@@ -53,6 +53,8 @@ def stalls(campaign: str, results: Path | None, as_json: bool) -> None:
         console.print(f"{layout.root.name}: nothing was measured yet")
     for label, ladder in zip(labels, found, strict=True):
         _print(label or planned.name, ladder, console)
+    if found and not any(len(ladder.parts) > 1 for ladder in found):
+        console.print("No rungs were measured: `harness run SWEEP --ladder` tells what each part adds.", soft_wrap=True)
 
 
 def _as_json(label: str, ladder: Ladder) -> dict[str, Any]:
@@ -81,7 +83,9 @@ def _print(label: str, ladder: Ladder, console: Console) -> None:
 
     au = ladder.result.means.get("au_percent")
     head = f"[bold]{escape(label)}[/]: a step takes {ladder.measured_s * 1e3:.4g} ms"
-    console.print(head + (f", AU {au:.0f} %" if au is not None else ""), soft_wrap=True)
+    busy = f", {au:.0f} % of it computing (AU)" if au is not None else ""
+    console.print(head + busy, soft_wrap=True)
+    several = len(ladder.parts) > 1
     table = Table(box=None, pad_edge=True)
     for name, justify in (("part", "left"), ("ms", "right"), ("95 % interval", "right"), ("share", "right")):
         table.add_column(name, justify="right" if justify == "right" else "left")
@@ -89,11 +93,11 @@ def _print(label: str, ladder: Ladder, console: Console) -> None:
         interval = f"{part.low * 1e3:.3g} to {part.high * 1e3:.3g}" if math.isfinite(part.low) else "unknown"
         share = f"{part.seconds / ladder.measured_s:.0%}"
         table.add_row(part.label, f"{part.seconds * 1e3:.3g}", interval, share)
-    if ladder.parts:
+    if several:
         console.print(table)
     seen = ", ".join(f"{name} {seconds * 1e3:.3g} ms" for name, seconds in ladder.recorded.items() if seconds)
     console.print(f"  recorded: {seen}", soft_wrap=True)
-    if ladder.parts:
+    if several:
         words = ladder.disagreement or "the ladder and the recorded waits agree"
         for line in (words, *ladder.doubts):
             console.print(f"  {escape(line)}", soft_wrap=True)

@@ -123,12 +123,19 @@ def test_the_verb_prints_parts_recorded_waits_and_json(tmp_path: Path) -> None:
     words = CliRunner().invoke(stalls, ["fake", "--results", str(tmp_path)])
     assert words.exit_code == 0, words.output
     lines = words.output.splitlines()
-    assert "a step takes 204 ms, AU 61 %" in lines[0]
+    assert "a step takes 204 ms, 61 % of it computing (AU)" in lines[0]
     assert lines[2].split() == ["compute", "100", "100", "to", "100", "49%"]
     assert "recorded: wait 135 ms, compute 125 ms" in words.output
     [point] = json.loads(CliRunner().invoke(stalls, ["fake", "--results", str(tmp_path), "--json"]).output)
     assert {part["part"]: part["seconds"] for part in point["ladder"]} == pytest.approx({**PARTS, "residual": -0.056})
     assert point["disagreement"] is None
+
+
+def test_one_rung_is_no_ladder_and_agrees_with_nothing(tmp_path: Path) -> None:
+    climbed(tmp_path, {"fetch": RUNGS["fetch"]})
+    words = CliRunner().invoke(stalls, ["fake", "--results", str(tmp_path)]).output
+    assert "agree" not in words and "100%" not in words
+    assert words.splitlines()[-1].startswith("No rungs were measured: `harness run SWEEP --ladder`")
 
 
 def test_one_repeat_has_the_interval_of_its_steps(tmp_path: Path) -> None:
