@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pandas as pd
@@ -9,8 +10,9 @@ import pytest
 from evidence_support import FakeCampaign, FakeRun
 
 from harness.analysis import findings
-from harness.analysis.collect import collect
+from harness.analysis.collect import collect, collect_rows
 from harness.analysis.points import point_results
+from harness.errors import UserError
 from harness.model.axes import Axes
 from harness.model.group import Group
 from harness.model.ledger import AttemptKey
@@ -157,3 +159,18 @@ def test_a_packs_own_canary_run_is_no_repeat(repeats: int, counts: list[bool], t
     assert result.runs == sum(counts)
     if repeats == 1:
         assert result.rate.value == pytest.approx(160.0)
+
+
+def test_python_looks_for_circles_again_once_a_table_is_made(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path)
+    campaign.add(axes(), FakeRun([[0.5] * 30]))
+    campaign.save()
+    meanwhile: list[bool] = []
+    collect_rows(campaign.layout, lambda *_: meanwhile.append(gc.isenabled()))
+    assert meanwhile == [False]
+    assert gc.isenabled()
+    campaign.layout.meta.unlink()
+    campaign.layout.collected.unlink()
+    with pytest.raises(UserError, match="no campaign here"):
+        collect_rows(campaign.layout)
+    assert gc.isenabled()
