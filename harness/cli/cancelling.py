@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -46,11 +47,12 @@ def cancel_campaign(
         active = [key for key, status in statuses.items() if not status.state.ended and key.point_id in points]
         return [key for key in active if states is None or statuses[key].state in states]
 
+    say = partial(console.print, style="yellow", markup=False, soft_wrap=True)
     deadline = time.monotonic() + PATIENCE_S
     asked = False
     while time.monotonic() < deadline:
         try:
-            with opened(layout, project_root(Path.cwd()), lambda _key, _status: None) as driver:
+            with opened(layout, project_root(Path.cwd()), lambda _key, _status: None, say=say) as driver:
                 _cancel(driver, meant(driver.ledger.statuses), console)
                 break
         except LockError as error:
@@ -72,5 +74,4 @@ def cancel_campaign(
 def _cancel(driver: Driver, keys: list[AttemptKey], console: Console) -> None:
     if keys:
         console.print(f"cancelling {len(keys)} runs …")
-        for complaint in driver.cancel_active(CANCEL_PATIENCE_S, keys):
-            console.print(complaint, style="yellow", markup=False, soft_wrap=True)
+        driver.cancel_active(CANCEL_PATIENCE_S, keys)

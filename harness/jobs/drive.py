@@ -150,22 +150,21 @@ class Driver:
                 self._reconsider(key, status)
         self._waiting.look()
 
-    def cancel_active(self, patience_s: float, keys: Collection[AttemptKey] | None = None) -> list[str]:
+    def cancel_active(self, patience_s: float, keys: Collection[AttemptKey] | None = None) -> None:
         """End the jobs of these attempts (None: all of the campaign) and wait for their evidence, but not for ever.
 
-        Returns what the scheduler complained of, and which jobs go on all the same.
+        What the scheduler complains of, and which jobs go on all the same, is said at once.
         """
         chosen = set(self.watcher.active() if keys is None else keys)
         ending = chosen - self.watcher.going_on(chosen)
-        complaints = self.watcher.cancel(chosen)
-        for complaint in complaints:
+        for complaint in self.watcher.cancel(chosen):
             self.ledger.note(f"cancellation: {complaint}")
+            self.say(complaint)
         deadline = self.clock() + patience_s
         while ending & set(self.watcher.active()) and self.clock() < deadline:
             self.sleep(self.tick_s)
             self.watcher.hurry()
             self.look()
-        return complaints
 
     def pause(self) -> None:
         """One tick, cut short when a stop is asked for."""

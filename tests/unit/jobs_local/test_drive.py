@@ -90,10 +90,26 @@ def test_what_we_cancelled_before_it_began_is_cancelled_though_the_scheduler_for
         driver.submit_all(driver.workshop.campaign.tasks)
         for job in world.scheduler.known.values():
             job.forgotten = True
-        assert driver.cancel_active(patience_s=30.0) == []
+        driver.cancel_active(patience_s=30.0)
 
     (status,) = world.session(cancel).statuses.values()
     assert (status.state, status.reason) == (JobState.CANCELLED, "cancelled before it began")
+
+
+def test_a_cancellation_that_is_refused_is_said_before_its_end_is_waited_for(tmp_path: Path) -> None:
+    world = World(tmp_path, campaign(points=1))
+    world.scheduler.delay_s = lambda _name: 1e9
+    world.scheduler.cancel = lambda _ids: ["scancel: error: Access/permission denied"]  # type: ignore[method-assign]
+    said_s: list[float] = []
+
+    def cancel(driver: Driver) -> None:
+        driver.submit_all(driver.workshop.campaign.tasks)
+        driver.say = lambda text: (world.said.append(text), said_s.append(world.clock.now()))  # type: ignore[assignment,return-value]
+        begin = world.clock.now()
+        driver.cancel_active(patience_s=60.0)
+        assert (world.said[0], said_s[0]) == ("scancel: error: Access/permission denied", begin)
+
+    assert states(world.session(cancel)) == {"QUEUED": 1}
 
 
 @pytest.mark.parametrize(("has_begun", "expected"), [(False, "CANCELLED"), (True, "LOST")])
