@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -151,8 +151,15 @@ def draw_all_panels(data: Curves, campaign: Campaign, ylabel: str) -> Figure:
     figure, axes = style.panels(len(shown))
     for ax, panel in zip(axes, shown, strict=True):
         draw_panel(ax, data, panel)
-        ax.set_ylim(0, top(panel))
-    finish(figure, axes, data, campaign, ylabel)
+        if logarithmic(panel):
+            ax.set_yscale("log")
+            style.plain_log(ax.yaxis)
+            ax.set_ylim(*ends(panel))
+        else:
+            ax.set_ylim(0, top(panel))
+    far = ["logarithmic where values are far apart"] if any(map(logarithmic, shown)) else []
+    told = "; ".join([*far, data.remark] if data.remark else far)
+    finish(figure, axes, replace(data, remark=told), campaign, ylabel)
     return figure
 
 
@@ -163,6 +170,17 @@ def top(panel: Panel) -> float:
     return min(1.06 * max(widest, highest), MOST_HEADROOM * highest)
 
 
+def logarithmic(panel: Panel) -> bool:
+    """Whether lines are so far apart that the lower ones would lie on zero."""
+    values = [y for line in panel.lines for y in line.y]
+    return min(values) > 0 and max(values) > FAR_APART * min(values)
+
+
+def ends(panel: Panel) -> tuple[float, float]:
+    """Both ends of a logarithmic y axis."""
+    return min(y for line in panel.lines for y in line.y) / 2, 1.5 * top(panel)
+
+
 def longer_than_shown(panels: Sequence[Panel]) -> bool:
     """Whether an interval runs out of its panel."""
     return any(v > top(panel) for panel in panels for line in panel.lines for v in line.high if math.isfinite(v))
@@ -170,6 +188,8 @@ def longer_than_shown(panels: Sequence[Panel]) -> bool:
 
 #: The y axis ends at this many times the highest value; longer interval bars run out of the panel.
 MOST_HEADROOM = 2.5
+#: Panels whose values differ by more than this factor have a logarithmic scale.
+FAR_APART = 50.0
 #: More panels are evenly thinned out.
 MOST_PANELS = 12
 

@@ -75,3 +75,23 @@ def test_numbers_on_a_heat_map_stand_out(share: float) -> None:
     light = float(linear @ [0.2126, 0.7152, 0.0722])
     ink = {"black": 0.0, "white": 1.0}[heat.ink(float(share))]
     assert (max(light, ink) + 0.05) / (min(light, ink) + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize(("slower", "scale"), [(1000, "log"), (10, "linear")])
+def test_rates_a_thousandfold_apart_do_not_lie_on_zero(tmp_path: Path, slower: int, scale: str) -> None:
+    campaign = FakeCampaign(tmp_path, "c", varied=("cpu_cores", "pipeline"), repeats=1)
+    for pipeline, factor in (("fast", 1), ("slow", slower)):
+        for cores in (1, 2):
+            axes = Axes(workload="replay", pipeline=pipeline, cpu_cores=cores, steps_timed=20)
+            campaign.add(axes, FakeRun([[1.0] + [0.001 * factor / cores] * 20]))
+    saved = campaign.save()
+    table = collect(campaign.layout)
+    with style.applied():
+        figure = rate_against_axis.figure(table, saved)
+    assert figure.axes[0].get_yscale() == scale
+    low, _ = figure.axes[0].get_ylim()
+    assert low < min(min(line.get_ydata()) for line in figure.axes[0].lines)
+    assert ("logarithmic" in figure.get_suptitle()) is (scale == "log")
+    (chart,) = curves.rate(campaign.layout, table, saved)
+    assert chart["layout"]["yaxis"].get("type", "linear") == scale
+    assert ("logarithmic" in chart["note"]) is (scale == "log")

@@ -20,7 +20,7 @@ from harness.report.plots import (
     style,
     time_against_axis,
 )
-from harness.report.plots.along_axis import Curves, Panel, shifted, top
+from harness.report.plots.along_axis import Curves, Panel, ends, logarithmic, shifted, top
 
 
 def rate(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> list[Chart] | str:
@@ -78,10 +78,13 @@ def _curve_chart(unit: str, curves: Curves, panel: Panel, ideal: bool, beside: S
     layout: Chart = {"xaxis": number_axis(style.named(curves.axis), at)}
     highest = max([highest, *_ends(beside)])
     layout["yaxis"] = {"title": {"text": unit}, "range": [0, highest]}
+    if not ideal and logarithmic(panel):
+        layout["yaxis"] = {"title": {"text": unit}, "type": "log", "range": [math.log10(end) for end in ends(panel)]}
+        layout["yaxis"] |= {"dtick": 1}
     if ideal and layout["xaxis"].get("type") == "log":
         layout["yaxis"] = _doublings(unit, min(y for trace in traces for y in trace["y"]), highest)
     layout["showlegend"] = not many and (len(traces) > 1 or any(one.label for one in panel.lines))
-    return {"note": _note(panel, many, curves.remark), "traces": traces, "layout": layout}
+    return {"note": _note(panel, many, ideal, curves.remark), "traces": traces, "layout": layout}
 
 
 def _doublings(name: str, lowest: float, highest: float) -> Chart:
@@ -96,13 +99,15 @@ def _ends(traces: Sequence[Chart]) -> list[float]:
     return [1.05 * max(trace["y"]) for trace in traces]
 
 
-def _note(panel: Panel, many: bool, remark: str) -> str:
+def _note(panel: Panel, many: bool, ideal: bool, remark: str) -> str:
     known = [v for one in panel.lines for v in one.high if math.isfinite(v)]
     parts = ["bars: 95 % interval"] if known and not many else []
     if parts and max(known) > top(panel):
         parts.append("some longer than shown")
     if any(doubt for one in panel.lines for doubt in one.doubtful):
         parts.append("hollow: do not rely on it")
+    if not ideal and logarithmic(panel):
+        parts.append("logarithmic")
     return "; ".join([*parts, remark] if remark else parts)
 
 
