@@ -42,5 +42,5 @@ def cancel(context: click.Context, layout: CampaignLayout, only: str | None, sta
 
     console = Console(stderr=as_json, highlight=False, emoji=False)
     outcome, left = cancel_campaign(layout, console, only, state)
-    finish(outcome, as_json)
+    finish(outcome, console, as_json)
     context.exit(1 if left else 0)

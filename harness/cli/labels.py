@@ -1,4 +1,4 @@
-"""Runs in words: their label, their state and its colour, their time."""
+"""Runs in words: their label, the colour of their state, their time."""
 
 from __future__ import annotations
 
@@ -7,23 +7,13 @@ from harness.model.campaign import Campaign
 from harness.model.job import JobState
 from harness.model.ledger import AttemptKey
 
-_COLOURS = {
+COLOURS = {
     JobState.SUCCEEDED: "green",
     JobState.FAILED: "red",
     JobState.TIMED_OUT: "red",
     JobState.LOST: "red",
     JobState.CANCELLED: "yellow",
 }
-
-
-def colour(state: JobState) -> str:
-    """The state's colour, by a name that rich knows as well."""
-    return _COLOURS.get(state, "cyan")
-
-
-def word(state: JobState) -> str:
-    """The state in small letters: timed out."""
-    return state.value.lower().replace("_", " ")
 
 
 def label(campaign: Campaign, key: AttemptKey) -> str:

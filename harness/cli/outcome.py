@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.markup import escape
+
 from harness.cli.campaign_options import handle
-from harness.cli.labels import colour, label, word
-from harness.cli.screen import Line, Screen
+from harness.cli.labels import COLOURS, label
 from harness.jobs.campaign import scheduler_name
 from harness.jobs.causes import cause_of, next_step
 from harness.jobs.tasks import Statuses, attempts_of
@@ -91,49 +92,55 @@ def deciding(attempts: Sequence[Latest]) -> Latest:
     return (succeeded or list(attempts))[-1]
 
 
-def finish(outcome: Outcome, as_json: bool) -> int:
+def finish(outcome: Outcome, console: Console, as_json: bool) -> int:
     """Say how it ended, as text and where asked as JSON on stdout; returns the exit code that says so too."""
-    show(outcome, Screen(sys.stderr if as_json else sys.stdout))
+    show(outcome, console)
     if as_json:
         print(json.dumps(outcome.as_json(), ensure_ascii=False))
     return outcome.exit_code
 
 
-def show(outcome: Outcome, screen: Screen) -> None:
+def show(outcome: Outcome, console: Console) -> None:
     """The failures with their last words, then the counts."""
     bad = [] if outcome.interrupted else outcome.bad
     for key, status in bad[:SHOWN_FAILURES]:
-        _show_failure(outcome, key, status, screen)
+        _show_failure(outcome, key, status, console)
     if len(bad) > SHOWN_FAILURES:
-        more = len(bad) - SHOWN_FAILURES
-        screen.line((f"… and {more} more; see `harness status {handle(outcome.layout)}`", ""))
-    show_next_steps(outcome, screen)
-    screen.line(*summary(outcome))
+        console.print(
+            f"… and {len(bad) - SHOWN_FAILURES} more; see `harness status {handle(outcome.layout)}`",
+            markup=False,
+            soft_wrap=True,
+        )
+    show_next_steps(outcome, console)
+    console.print(summary(outcome), soft_wrap=True)
 
 
-def show_next_steps(outcome: Outcome, screen: Screen) -> None:
+def show_next_steps(outcome: Outcome, console: Console) -> None:
     for line in [] if outcome.interrupted else outcome.next_steps():
-        screen.line((f"next  {line}", "bold"))
+        console.print(f"next  {line}", style="bold", markup=False, soft_wrap=True)
 
 
-def summary(outcome: Outcome) -> Line:
-    """Counts by state, and where the evidence lies."""
-    counts = sorted(outcome.counts.items(), key=lambda item: list(JobState).index(item[0]))
-    words = [(f"{count} {word(state)}", colour(state)) for state, count in counts]
-    words += [(f"{outcome.untried} not tried", "")] if outcome.untried else []
-    separated = [piece for words_of in words for piece in ((", ", ""), words_of)][1:]
-    return [(f"{outcome.campaign.name}: ", ""), *separated, (f"; evidence in {outcome.layout.root}", "")]
+def summary(outcome: Outcome) -> str:
+    """Counts by state, with markup, and where the evidence lies."""
+    """Counts by state, with markup, and where the evidence lies."""
+    words = [
+        f"[{COLOURS.get(state, 'cyan')}]{count} {state.value.lower().replace('_', ' ')}[/]"
+        for state, count in sorted(outcome.counts.items(), key=lambda item: list(JobState).index(item[0]))
+    ]
+    words += [f"{outcome.untried} not tried"] if outcome.untried else []
+    return f"{escape(outcome.campaign.name)}: {', '.join(words)}; evidence in {escape(str(outcome.layout.root))}"
 
 
-def _show_failure(outcome: Outcome, key: AttemptKey, status: AttemptStatus, screen: Screen) -> None:
+def _show_failure(outcome: Outcome, key: AttemptKey, status: AttemptStatus, console: Console) -> None:
     paths = outcome.layout.attempt(*key)
-    reason = f"  {label(outcome.campaign, key)}: {status.reason}"
-    screen.line((word(status.state), colour(status.state)), (reason, ""))
+    word, colour = status.state.value.lower().replace("_", " "), COLOURS.get(status.state, "red")
+    reason = escape(f"{label(outcome.campaign, key)}: {status.reason}")
+    console.print(f"[{colour}]{word}[/]  {reason}", soft_wrap=True)
     if status.state is JobState.CANCELLED:
         return  # what mpirun says when it is told to stop explains nothing
     for line in last_lines(paths.stderr):
-        screen.line((f"    {line}", "dim"))
-    screen.line((f"    log: {paths.stderr}", "dim"))
+        console.print(f"    {line}", style="dim", markup=False, soft_wrap=True)
+    console.print(f"    log: {paths.stderr}", style="dim", markup=False, soft_wrap=True)
 
 
 def last_lines(path: Path, count: int = LAST_LINES) -> list[str]:

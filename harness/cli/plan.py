@@ -9,7 +9,8 @@ import click
 from harness.cli.options import SweepChoice, sweep_options
 
 if TYPE_CHECKING:
-    from harness.cli.screen import Screen
+    from rich.table import Table
+
     from harness.model.axes import Axes
     from harness.model.campaign import Campaign
     from harness.model.job import Placement
@@ -55,22 +56,25 @@ def cost(campaign: Campaign) -> dict[str, Any]:
 
 
 def _show(campaign: Campaign, rows: int | None) -> None:
-    from harness.cli.screen import Screen
+    from rich.console import Console
+    from rich.markup import escape
 
-    screen = Screen()
-    screen.say(f"{campaign.name} on {campaign.cluster}: {campaign.description}", "bold")
+    console = Console(highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 200)  # a pipe or file has no edge to fold at
+    console.print(f"[bold]{escape(campaign.name)}[/] on {escape(campaign.cluster)}: {escape(campaign.description)}")
     requests = {point_id: _request(point.placement) for point_id, point in campaign.points.items()}
     differing, shared = _differing(list(requests.values()), campaign.varied)
-    _show_points(campaign, requests, differing, rows, screen)
+    console.print(_points_table(campaign, requests, differing, rows))
     if shared:
-        screen.say(f"Every point: {', '.join(shared)}.")
+        console.print(escape(f"Every point: {', '.join(shared)}."))
     for line in _totals(campaign):
-        screen.say(line)
+        console.print(escape(line))
     for note in campaign.notes:
-        screen.say(f"note: {note}", "yellow")
+        console.print(f"[yellow]note:[/] {escape(note)}")
     if campaign.refusals:
-        screen.say(f"\n{len(campaign.refusals)} refused:", "yellow")
-        _show_refusals(campaign, rows, screen)
+        console.print(f"\n[yellow]{len(campaign.refusals)} refused:[/]")
+        console.print(_refusals_table(campaign, rows))
 
 
 def _request(placement: Placement) -> dict[str, str]:
@@ -94,28 +98,43 @@ def _differing(requests: list[dict[str, str]], varied: tuple[str, ...]) -> tuple
     return differing, [f"{column} {requests[0][column]}" for column in columns if column not in differing]
 
 
-def _show_points(
-    campaign: Campaign, requests: dict[str, dict[str, str]], differing: list[str], rows: int | None, screen: Screen
-) -> None:
-    cells = []
+def _points_table(
+    campaign: Campaign, requests: dict[str, dict[str, str]], differing: list[str], rows: int | None
+) -> Table:
+    from rich.markup import escape
+
+    table = _table("point", *campaign.varied, *differing)
     for point_id, point in list(campaign.points.items())[:rows]:
         axes = [axis_text(point.axes, axis) for axis in campaign.varied]
-        cells.append([point_id[:8], *axes, *(requests[point_id][column] for column in differing)])
-    _show_table(["point", *campaign.varied, *differing], cells, len(campaign.points), screen)
+        table.add_row(point_id[:8], *map(escape, axes), *(escape(requests[point_id][c]) for c in differing))
+    _mark_rest(table, len(campaign.points), rows)
+    return table
 
 
-def _show_refusals(campaign: Campaign, rows: int | None, screen: Screen) -> None:
-    cells = [
-        [*(axis_text(refusal.axes, axis) for axis in campaign.varied), refusal.reason]
-        for refusal in campaign.refusals[:rows]
-    ]
-    _show_table([*campaign.varied, "why it cannot run here"], cells, len(campaign.refusals), screen)
+def _refusals_table(campaign: Campaign, rows: int | None) -> Table:
+    from rich.markup import escape
+
+    table = _table(*campaign.varied, "why it cannot run here")
+    for refusal in campaign.refusals[:rows]:
+        table.add_row(*(escape(axis_text(refusal.axes, axis)) for axis in campaign.varied), escape(refusal.reason))
+    _mark_rest(table, len(campaign.refusals), rows)
+    return table
 
 
-def _show_table(headers: list[str], rows: list[list[str]], total: int, screen: Screen) -> None:
-    screen.table(headers, [[(cell, "") for cell in row] for row in rows])
-    if total > len(rows):
-        screen.say(f"… {total - len(rows)} more; --all shows them\n")
+def _table(*columns: str) -> Table:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(escape(column), overflow="fold")
+    return table
+
+
+def _mark_rest(table: Table, total: int, rows: int | None) -> None:
+    if rows is not None and total > rows:
+        table.add_row(f"… {total - rows} more; --all shows them")
 
 
 def axis_text(axes: Axes, axis: str) -> str:

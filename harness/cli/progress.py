@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from harness.cli.labels import clock_text, colour, label, word
+from harness.cli.labels import COLOURS, clock_text, label
 from harness.cli.rate import rough_images_per_s
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign, Task
@@ -57,9 +57,10 @@ class RunProgress:
 
     def _line(self, key: AttemptKey, status: AttemptStatus) -> str:
         counter = f"{self._done:>{len(str(self._total))}}/{self._total}"
+        colour = COLOURS.get(status.state, "white")
         facts = self._facts(key) if status.state is JobState.SUCCEEDED else [status.reason]
         text = "; ".join([label(self._campaign, key), *filter(None, facts)])
-        return f"[dim]{counter}[/] [{colour(status.state)}]{word(status.state)}[/]  {escape(text)}"
+        return f"[dim]{counter}[/] [{colour}]{status.state.value.lower().replace('_', ' ')}[/]  {escape(text)}"
 
     def _facts(self, key: AttemptKey) -> list[str]:
         paths, placement = self._layout.attempt(*key), self._campaign.points[key.point_id].placement

@@ -41,4 +41,4 @@ def resume(context: click.Context, layout: CampaignLayout, follow: bool, how: Ho
 
     console = Console(stderr=as_json, highlight=False, emoji=False)
     outcome = resume_campaign(layout, Wishes(how=how, retries=retries, follow=follow), console)
-    context.exit(finish(outcome, as_json))
+    context.exit(finish(outcome, console, as_json))

@@ -65,4 +65,4 @@ def retry(
     meant = states or (STATES if causes else STATES[:3])
     which = Which(frozenset(JobState(state.upper()) for state in meant), frozenset(causes), only)
     outcome = retry_campaign(layout, which, Wishes(how=how, retries=retries, follow=follow), console)
-    context.exit(finish(outcome, as_json))
+    context.exit(finish(outcome, console, as_json))

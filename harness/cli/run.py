@@ -69,4 +69,4 @@ def run(
         from harness.cli.closing import close
 
         outcome.files = close(outcome.layout, console)
-    context.exit(finish(outcome, as_json))
+    context.exit(finish(outcome, console, as_json))

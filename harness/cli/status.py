@@ -43,24 +43,25 @@ def status(
     as_json: bool,
 ) -> None:
     """Show the state of a campaign's jobs."""
-    import sys
     import time
 
+    from rich.console import Console
+
     from harness.cli import status_view
-    from harness.cli.screen import Screen
     from harness.jobs.view import Late, Rarely
 
     site = Late(lambda: _site(layout)) if ask and layout.cluster.exists() else None
-    screen = Screen(sys.stderr if as_json else sys.stdout)
+    console = Console(stderr=as_json, highlight=False, emoji=False)
     if watch:
         rarely = Rarely(site, time.monotonic, interval) if site else None
-        outcome = status_view.watch(lambda: look(layout, rarely), screen, show_all, interval)
+        outcome = status_view.watch(lambda: look(layout, rarely), console, show_all, interval)
     else:
         outcome = look(layout, site)
-    status_view.show(outcome, screen, show_all)
+    status_view.show(outcome, console, show_all)
     if site is not None and site.silence:
         silence = " ".join(site.silence.split())
-        screen.say(f"the scheduler does not answer: {silence}; shown is what was known before", "yellow")
+        said = f"the scheduler does not answer: {silence}; shown is what was known before"
+        console.print(said, style="yellow", markup=False, soft_wrap=True)
     if as_json:
         import json
 

@@ -45,4 +45,4 @@ def submit(context: click.Context, choice: SweepChoice, fresh: bool, how: How, r
         outcome = run_in_background(choice, wishes, console)
     else:
         outcome = run_sweep(choice, wishes, console)
-    context.exit(finish(outcome, as_json))
+    context.exit(finish(outcome, console, as_json))

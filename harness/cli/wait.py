@@ -38,7 +38,7 @@ def wait(context: click.Context, layout: CampaignLayout, timeout: str | None, as
 
     console = Console(stderr=as_json, highlight=False, emoji=False)
     outcome, timed_out = wait_for(layout, _seconds(timeout), console)
-    code = finish(outcome, as_json)
+    code = finish(outcome, console, as_json)
     context.exit(TIMED_OUT if timed_out else code)
 
 

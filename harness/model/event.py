@@ -37,7 +37,8 @@ Kinds and their further fields:
 Samples of utilisation lie in ``samples.<node>.jsonl``, one record a second by one process per node:
 ``t_s``, ``unix_s``, ``cpu_percent`` [per CPU], ``rss_bytes`` (process tree of the ranks here), ``gpu`` [{util_percent,
 memory_bytes, power_w, energy_j (since the driver was loaded)}], ``disk_read_bytes``, ``net_recv_bytes`` (of disks and
-cards, not of volumes and bonds over them) and, where RAPL is readable, ``cpu_energy_j`` (counters since sampling began).
+cards, not of volumes and bonds over them) and, where RAPL is readable, ``cpu_energy_j`` (counters since sampling
+began).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ HEAVY = [
     "scipy",
 ]
 #: imported for nothing until somebody looked: each module is some ten calls to a file server that may be slow
-ACCIDENTS = ["asyncio", "http.client", "jinja2", "multiprocessing", "rich", "ssl"]
+ACCIDENTS = ["asyncio", "http.client", "jinja2", "multiprocessing", "rich.live", "rich.progress", "ssl"]
 BANISHED = {
     "plan": [*ACCIDENTS, "harness.jobs"],
     "status": [

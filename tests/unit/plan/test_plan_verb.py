@@ -92,7 +92,7 @@ def test_a_terminals_edge_folds_what_is_longer_and_its_colours_are_used(project:
         os.close(theirs)
         text = read_to_the_end(ours)
     assert process.returncode == 0
-    assert text.startswith("\x1b[1msmall [grid] on local: two axes :warning: as they are\x1b[0m\n")
+    assert text.startswith("\x1b[1msmall [grid]\x1b[0m on local: two axes :warning: as they are\n")
     assert "\x1b[33m1 refused:\x1b[0m\n" in text
     plain = re.sub("\x1b\\[[0-9]*m", "", text)
     assert max(map(len, plain.splitlines())) <= 60
