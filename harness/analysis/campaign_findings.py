@@ -26,6 +26,8 @@ COLD_SHARE, WARM_SHARE = 0.5, 0.05
 MEMORY_FACTOR = 1.5
 #: A rate this much higher counts as help, where it is told apart from chance.
 HELP = 1.05
+#: Share of the best rate that is enough to be proposed.
+ENOUGH = 0.95
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,10 @@ def advised(finding: Finding, result: PointResult, results: Sequence[PointResult
     unsure: list[str] = []
     for axis in _REMEDIES.get(finding.code, ()):
         for series in _around(result, results, axis):
-            best = max((r for r in series if r.trusted or r is result), key=lambda r: r.rate.value)
+            known = [r for r in series if r.trusted or r is result]
+            most = max(r.rate.value for r in known)
+            # the series rises along its axis: no more is proposed than it takes
+            best = next(r for r in known if r.rate.value >= ENOUGH * most)
             gain = stats.ratio(best.rate, result.rate)
             if gain.value <= HELP:
                 tried.append(axis)

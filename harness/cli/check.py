@@ -56,7 +56,7 @@ def _print(groups: list[FindingGroup], console: Console) -> None:
     from rich.text import Text
 
     if not groups:
-        console.print("No findings: every number stands as it is.")
+        console.print("No findings of this severity or worse.")
     for group in groups:
         head = f"  {group.message}, at {len(group.occurrences)} point{'s' * (len(group.occurrences) > 1)}"
         console.print(Text.assemble((group.code, _COLOURS[group.severity]), head))

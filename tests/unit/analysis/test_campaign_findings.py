@@ -115,6 +115,17 @@ def test_what_was_faster_by_chance_is_no_help(tmp_path: Path, scatter: float, sa
     assert advised(waiting, slow, results).advice.startswith(said)
 
 
+def test_no_more_is_proposed_than_it_takes(tmp_path: Path) -> None:
+    """8 workers are 2 % faster than 2, which were twice as fast as 1."""
+    campaign = FakeCampaign(tmp_path, varied=("workers",))
+    for workers, step_s in ((1, 0.4), (2, 0.2), (8, 0.196)):
+        campaign.add(axes_of(workers=workers), FakeRun([steps(step_s)], waits=[0.0] + [0.1] * 40))
+    campaign.save()
+    results = point_results(collect(campaign.layout))
+    waiting = next(f for f in results[0].findings if f.code == "pipeline_bound")
+    assert advised(waiting, results[0], results).advice == "Here workers 2 (× 2.00) helped: use it."
+
+
 @pytest.mark.parametrize("other", ["2.13.0", "3.0"])
 def test_points_that_are_compared_under_other_conditions(tmp_path: Path, other: str) -> None:
     campaign = FakeCampaign(tmp_path, varied=("workers",))
