@@ -206,6 +206,10 @@ def _spinning_findings(run: RunEvidence, threads: int, cores: int) -> Iterator[F
 IDLE_SHARE = 0.6
 #: Share of a run's CPU time that others may take before it is said.
 FOREIGN_SHARE = 0.15
+#: Share of a run's cores that others must take, too. A kernel counts a core's time in ticks of up to 10 ms, one percent
+#: of a sample's second: where cores are nearly idle, rounding is more than FOREIGN_SHARE of almost nothing. And where
+#: 95 % of the cores are left to the run, others hold it up by less than most intervals here tell.
+FOREIGN_CORES_SHARE = 0.05
 
 
 def _busy_cores(run: RunEvidence, cells: Mapping[str, Any]) -> float | None:
@@ -224,7 +228,10 @@ def _busy_cores(run: RunEvidence, cells: Mapping[str, Any]) -> float | None:
 def _foreign_findings(run: RunEvidence, cells: Mapping[str, Any]) -> Iterator[Finding]:
     """Cores that were busy without this run's ranks and workers being what kept them so."""
     busy, used = _busy_cores(run, cells), cells.get("cores_used")
-    if busy and used is not None and busy - used > FOREIGN_SHARE * busy:
+    if not busy or used is None:
+        return
+    cores = 100 * busy / cells["cpu_percent_mean"]
+    if busy - used > max(FOREIGN_SHARE * busy, FOREIGN_CORES_SHARE * cores):
         advice = "Ask for the node exclusively, or measure when it is free; the rate is that of a shared machine."
         yield findings.make("others_use_the_cores", advice, cores_busy=busy, cores_used=used)
 

@@ -117,6 +117,30 @@ def test_cores_that_others_use_are_not_idle(tmp_path: Path, percent: float, shar
     assert ("input_bound_idle_cores" in codes) is not shared
 
 
+@pytest.mark.parametrize(
+    ("percent", "cpu_s", "is_found"),
+    [
+        (1.0, 0.13, False),  # 0.04 cores were busy and 0.01 the run's: nearly all of nothing
+        (5.0, 0.13, False),  # others had 0.19 cores
+        (6.0, 0.13, True),  # others had 0.23 cores, 6 % of them
+        (98.0, 45.0, False),  # others had 0.46 cores, 12 % of what was busy
+    ],
+)
+def test_others_must_have_taken_a_twentieth_of_the_cores(
+    tmp_path: Path, percent: float, cpu_s: float, is_found: bool
+) -> None:
+    run = FakeRun([DURATIONS], events=[io("begin", 0.0, 0.0), io("end", 13.0, cpu_s)])
+    campaign = FakeCampaign(tmp_path)
+    layout = campaign.add(Axes(workload="replay", framework="none", cpu_cores=4, steps_timed=60), run)
+    campaign.save()
+    samples = [{"t_s": float(t), "unix_s": 0.0, "cpu_percent": [percent] * 4, "rss_bytes": 1} for t in range(13)]
+    layout.samples("n1").write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+    [attempt] = attempts(campaign.layout)
+    evidence = read_run(attempt.layout)
+    _, found, _ = row.run_cells(evidence, state_of(attempt, evidence.spec)[0])
+    assert ("others_use_the_cores" in {finding.code for finding in found}) is is_found
+
+
 def test_a_loader_that_counts_no_cpu_time_is_not_called_idle(tmp_path: Path) -> None:
     _, found = judged(tmp_path, FakeRun([DURATIONS], waits=[0.0] + [0.1] * 60), cpu_cores=4)
     assert "pipeline_bound" in found
