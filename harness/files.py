@@ -87,7 +87,12 @@ def sealed_line(record: Any) -> str:
     A flipped digit inside a number leaves good JSON and a wrong number: the seal tells.
     """
     body = json_line(record)[:-2]
-    return f'{body}{_SEAL.decode()}{zlib.crc32(body.encode()):08x}"}}\n'
+    return f"{body}{seal(body.encode()).decode()}\n"
+
+
+def seal(body: bytes) -> bytes:
+    """What ends the text of a JSON object, given without its last brace: ``crc`` as its last member, and the brace."""
+    return b'%b%08x"}' % (_SEAL, zlib.crc32(body))
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
@@ -95,7 +100,7 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     line = line.rstrip(b"\r\n")
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for brackets within brackets, some thousands of them
         return None
     if not isinstance(record, dict):
         return None

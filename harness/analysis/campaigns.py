@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
-from harness.analysis.lines import records
+from harness.analysis.lines import line_blocks, records_of
 from harness.errors import UserError, nearest
 from harness.layout import SHARD_DIGITS, AttemptLayout, CampaignLayout
 from harness.model import evidence, ledger
@@ -18,8 +19,9 @@ from harness.model.campaign import Campaign
 from harness.model.campaign_file import parse_campaign
 from harness.model.group import Group
 from harness.model.job import JobState, RunSpec, advance
+from harness.model.names import NUMBER_DIGITS
 
-_ATTEMPT_NAME = re.compile(r"r(\d+)a(\d+)")
+_ATTEMPT_NAME = re.compile(f"r([0-9]{{1,{NUMBER_DIGITS}}})a([0-9]{{1,{NUMBER_DIGITS}}})")
 
 
 @dataclass(frozen=True)
@@ -64,31 +66,58 @@ def campaign_names(results: Path) -> list[str]:
     return sorted(path.parent.name for path in results.glob("*/campaign.json")) if results.is_dir() else []
 
 
-def attempts(layout: CampaignLayout) -> list[Attempt]:
-    """Every attempt that has a directory or a line in the ledger, sorted by point, repeat, attempt."""
-    statuses = ledger.fold(records(layout.ledger))
-    roots = {key: AttemptLayout(Path(path)) for key, path in _attempt_directories(str(layout.runs))}
+def attempts(layout: CampaignLayout, damage: list[str] | None = None) -> list[Attempt]:
+    """Every attempt that has a directory or a line in the ledger, sorted by point, repeat, attempt.
+
+    Args:
+        damage: where given, what could not be read and was left out is added to it, a sentence each.
+
+    Raises:
+        OSError: where there is a ledger that cannot be read.
+    """
+    told: list[str] = [] if damage is None else damage
+    lines: list[int] = []
+    statuses = ledger.fold(_ledger_records(layout.ledger), lines)
+    told += [f"{layout.ledger}:{line}: no record of an attempt; the line is left out" for line in lines[:_MOST_LINES]]
+    if len(lines) > _MOST_LINES:
+        told.append(f"{layout.ledger}: {len(lines) - _MOST_LINES} lines more are left out")
+    roots = {key: AttemptLayout(Path(path)) for key, path in _attempt_directories(str(layout.runs), told)}
     missing = [key for key in statuses if key not in roots]
     roots |= {key: layout.attempt(*key) for key in missing}
     return [Attempt(*key, roots[key], statuses.get(key)) for key in sorted(roots)]
 
 
-def _attempt_directories(runs: str) -> Iterator[tuple[ledger.AttemptKey, str]]:
+def _ledger_records(path: Path) -> Iterator[Mapping[str, Any] | None]:
+    """The record of each line, None where it holds none; of an empty line, one that says nothing."""
+    for lines in line_blocks(path):
+        for line, record in zip(lines, records_of(lines), strict=True):
+            yield record if record is not None or line.strip() else _NOTE
+
+
+_NOTE: Mapping[str, Any] = {"record": "note"}
+#: as many damaged lines of a ledger are named
+_MOST_LINES = 10
+
+
+def _attempt_directories(runs: str, damage: list[str]) -> Iterator[tuple[ledger.AttemptKey, str]]:
     """Directories of attempts: in those of their points, and these in shards where the campaign has such."""
-    for name, path in _directories(runs):
-        points = _directories(path) if len(name) == SHARD_DIGITS else [(name, path)]
+    for name, path in _directories(runs, damage):
+        points = _directories(path, damage) if len(name) == SHARD_DIGITS else [(name, path)]
         for point_id, point in points:
-            for attempt, root in _directories(point):
+            for attempt, root in _directories(point, damage):
                 if match := _ATTEMPT_NAME.fullmatch(attempt):
                     yield ledger.AttemptKey(point_id, int(match[1]), int(match[2])), root
 
 
-def _directories(path: str) -> list[tuple[str, str]]:
-    """(name, path) of each directory in another."""
+def _directories(path: str, damage: list[str]) -> list[tuple[str, str]]:
+    """(name, path) of each directory in another; none in one that cannot be listed, which is told as damage."""
     try:
         with os.scandir(path) as entries:
             return [(entry.name, entry.path) for entry in entries if entry.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        damage.append(f"{path}: {error.strerror}; attempts there that the ledger does not name are left out")
         return []
 
 

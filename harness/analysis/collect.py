@@ -36,23 +36,27 @@ def collect(layout: CampaignLayout, progress: Progress | None = None) -> pd.Data
     return to_frame(collect_rows(layout, progress))
 
 
-def collect_rows(layout: CampaignLayout, progress: Progress | None = None) -> pa.Table:
+def collect_rows(layout: CampaignLayout, progress: Progress | None = None, damage: list[str] | None = None) -> pa.Table:
     """Read a campaign's evidence; write ``runs.csv``, ``runs.parquet`` and ``steps.parquet``; return the runs.
 
     Attempts whose evidence has not changed since the last collection are taken from its tables.
 
     Args:
         progress: called with (attempts read, attempts in all) now and then.
+        damage: where given, what belongs to no run and could not be read is added to it, a sentence each.
 
     Raises:
         UserError: where ``layout`` holds no campaign.
+        OSError: where its ledger cannot be read.
 
     Where its directory cannot be written, as another user's, the table is made all the same, and not kept.
     """
     previous = Previous(layout)
     try:
         with _without_search_for_circles():
-            return previous.rows if previous.unchanged() else _collect(layout, previous, progress or (lambda *_: None))
+            if previous.unchanged():
+                return previous.rows
+            return _collect(layout, previous, progress or (lambda *_: None), [] if damage is None else damage)
     finally:
         previous.close()
 
@@ -78,14 +82,15 @@ class _Found:
     place: int | None
 
 
-def _collect(layout: CampaignLayout, previous: Previous, progress: Progress) -> pa.Table:
+def _collect(layout: CampaignLayout, previous: Previous, progress: Progress, damage: list[str]) -> pa.Table:
     campaign = load_campaign(layout)
     prepare(0 if previous.known else len(campaign.tasks))
     # before any file is read: what is written meanwhile is seen the next time
     inputs = incremental.inputs(layout)
-    tried = attempts(layout)
+    tried = attempts(layout, damage)
     names = incremental.names_of(layout, tried)
-    directories = incremental.directories(layout, names)
+    # with damage there is no collection to come in which nothing has changed: it is told every time
+    directories = incremental.UNSETTLED if damage else incremental.directories(layout, names)
     looks: list[Look] = []
     keep = os.access(layout.root, os.W_OK)
     if keep:

@@ -17,8 +17,11 @@ from harness.analysis.step_columns import StepColumns, Steps
 from harness.layout import AttemptLayout
 from harness.model.evidence import Evidence
 from harness.model.job import ExitRecord, RunSpec
+from harness.model.names import NUMBER_DIGITS
 
-_EVENTS_NAME = re.compile(r"events\.r(\d+)\.jsonl")
+_EVENTS_NAME = re.compile(rf"events\.r([0-9]{{1,{NUMBER_DIGITS}}})\.jsonl")
+#: More than any machine runs: each rank that is missing is named, and those of a damaged number have no end.
+_MOST_RANKS = 1_000_000
 _SAMPLES_NAME = re.compile(r"samples\.(.+)\.jsonl")
 
 
@@ -94,6 +97,9 @@ def read_run(layout: AttemptLayout) -> RunEvidence:
         names = []
         problems.append(f"{layout.root.name[:40]}: {error.strerror}")
     spec = _read_model(RunSpec, root, "point.json", problems)
+    if spec is not None and spec.placement.ranks > _MOST_RANKS:
+        problems.append(f"point.json: more than {_MOST_RANKS} ranks")
+        spec = None
     ended = _read_model(ExitRecord, root, "exit.json", problems)
     ranks, samples = [], {}
     for name in names:
@@ -102,7 +108,7 @@ def read_run(layout: AttemptLayout) -> RunEvidence:
         if match := _EVENTS_NAME.fullmatch(name):
             ranks.append(read_rank(f"{root}/{name}", int(match[1]), problems))
         elif match := _SAMPLES_NAME.fullmatch(name):
-            samples[match[1]] = list(records(f"{root}/{name}"))
+            samples[match[1]] = _read_samples(f"{root}/{name}", problems)
     ranks.sort(key=lambda rank: rank.rank)
     return RunEvidence(spec, tuple(ranks), ended, samples, tuple(problems))
 
@@ -118,6 +124,15 @@ def _read_model(model: type[Model], root: str, name: str, problems: list[str]) -
     except (OSError, ValidationError) as error:
         problems.append(f"{name}: {str(error).splitlines()[0]}")
         return None
+
+
+def _read_samples(path: str, problems: list[str]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    try:
+        found += records(path)
+    except OSError as error:
+        problems.append(f"{os.path.basename(path)}: {error.strerror}")  # noqa: PTH119
+    return found
 
 
 def read_rank(path: PathText, rank: int, problems: list[str]) -> RankEvidence:

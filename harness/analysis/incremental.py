@@ -2,7 +2,8 @@
 
 ``collected.json`` holds, in the order of the rows, each attempt's name, how many steps it has, what the ledger said of
 it and the names, sizes and times of change of its evidence; the times of change of the directories that attempts appear
-in; and a digest of this program's own analysis, so that another version reads everything anew. It is removed before
+in; and a digest of this program's own analysis, so that another version reads everything anew; and a seal, so that a
+damaged one counts as none. It is removed before
 the derived files are replaced and written after them: a collection that was cut off leaves none.
 
 Where nothing at all has changed, that costs one ``stat`` for each directory and each file of evidence. A directory
@@ -28,12 +29,14 @@ import pyarrow.parquet as pq
 from harness.analysis import rows_table
 from harness.analysis.campaigns import Attempt
 from harness.analysis.steps_table import SCHEMA
-from harness.files import write_atomically
+from harness.files import SEAL_LENGTH, seal, write_atomically
 from harness.layout import CampaignLayout
 
 SETTLED_S = 2.0
 #: [name, bytes, time of change in ns] of a file.
 Stamp = list[Any]
+#: As :func:`directories` for a campaign that is to be looked through the next time, whatever has changed.
+UNSETTLED = [("", 0)]
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class Previous:
         self._steps: pq.ParquetFile | None = None
         self._group: tuple[int, pa.Table] | None = None
         try:
-            record = orjson.loads(layout.collected.read_bytes())
+            record = _read_record(layout)
             if record["program"] == program_digest() and record["files"] == _stamps(layout):
                 self.rows = _read_rows(layout)
                 self._open_steps()
@@ -179,6 +182,19 @@ class Previous:
             self._steps.close()
 
 
+def _read_record(layout: CampaignLayout) -> dict[str, Any]:
+    """The content of ``collected.json``.
+
+    Raises:
+        OSError, ValueError: where there is none, or not as it was written.
+    """
+    data = layout.collected.read_bytes()
+    if data[-SEAL_LENGTH:] != seal(data[:-SEAL_LENGTH]):
+        raise ValueError("its seal is broken")
+    record: dict[str, Any] = orjson.loads(data)
+    return record
+
+
 def _read_rows(layout: CampaignLayout) -> pa.Table:
     with pq.ParquetFile(layout.runs_parquet) as file:  # pq.read_table would import pandas
         table = file.read()
@@ -250,4 +266,5 @@ def remember(
         "directories": directories,
         "attempts": attempts,
     }
-    write_atomically(layout.collected, orjson.dumps(record))
+    body = orjson.dumps(record)[:-1]
+    write_atomically(layout.collected, body + seal(body))

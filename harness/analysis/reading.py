@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from harness.analysis import findings, row
 from harness.analysis.campaigns import Attempt, state_of
 from harness.analysis.evidence import RunEvidence, read_run
@@ -21,10 +23,12 @@ def read_piece(name: str, attempts: Sequence[Attempt], planned: Planned | None =
     """Rows and steps of attempts of the campaign of this name."""
     runs = [read_run(attempt.layout) for attempt in attempts]
     rows, steps = [], []
-    for attempt, run, known in zip(attempts, runs, _together(runs), strict=True):
-        cells, measured = _cells(name, attempt, run, (planned or {}).get(attempt.point_id), known)
-        rows.append(cells)
-        steps.append(((attempt.point_id, attempt.repeat, attempt.attempt), run, measured))
+    # of numbers without sense numpy makes NaN and infinity, whose cells stay empty; it would print a warning, too
+    with np.errstate(all="ignore"):
+        for attempt, run, known in zip(attempts, runs, _together(runs), strict=True):
+            cells, measured = _cells(name, attempt, run, (planned or {}).get(attempt.point_id), known)
+            rows.append(cells)
+            steps.append(((attempt.point_id, attempt.repeat, attempt.attempt), run, measured))
     counts = tuple(sum(len(rank.steps) for rank in run.ranks) for run in runs)
     return Piece(rows_table(rows), table_of(steps), counts, tuple(run.spec is not None for run in runs))
 

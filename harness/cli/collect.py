@@ -84,9 +84,12 @@ def _collect_campaign(campaign: str, results: Path | None, as_json: bool) -> Non
 
     from harness.analysis.collect import collect_rows
 
+    damage: list[str] = []
     with Progress(console=Console(stderr=True, emoji=False), transient=True) as progress:
         task = progress.add_task("collecting", total=None)
-        table = collect_rows(layout, lambda done, total: progress.update(task, completed=done, total=total))
+        table = collect_rows(layout, lambda done, total: progress.update(task, completed=done, total=total), damage)
+    for text in damage:
+        click.echo(f"harness: {text}", err=True)
     states = dict(Counter(table["state"].to_pylist()).most_common())
     if as_json:
         files = [str(path) for path in (layout.runs_csv, layout.runs_parquet, layout.steps_parquet)]

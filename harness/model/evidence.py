@@ -58,7 +58,7 @@ def read_exit(path: Path) -> ExitRecord | None:
     """The exit record, or None where there is none or not a whole one."""
     try:
         return ExitRecord.model_validate(json.loads(path.read_bytes()), strict=False)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from harness.model.job import JobState, advance
+from harness.model.names import NUMBER_LIMIT
 
 
 class AttemptKey(NamedTuple):
@@ -59,16 +60,42 @@ class AttemptStatus:
 _UNKNOWN = AttemptStatus()
 
 
-def fold(records: Iterable[Mapping[str, Any]]) -> dict[AttemptKey, AttemptStatus]:
-    """The state of every attempt after ``records`` in file order; records that make no sense are passed over."""
+def fold(
+    records: Iterable[Mapping[str, Any] | None], damaged: list[int] | None = None
+) -> dict[AttemptKey, AttemptStatus]:
+    """The state of every attempt after ``records`` in file order; records that make no sense are passed over.
+
+    Args:
+        records: None for a line that is no record.
+        damaged: the places, from 1, of what was passed over are added to it; notes are about no attempt.
+    """
     statuses: dict[AttemptKey, AttemptStatus] = {}
-    for record in records:
+    for number, record in enumerate(records, 1):
         try:
-            key = AttemptKey(str(record["point_id"]), int(record["repeat"]), int(record["attempt"]))
+            if record is None:
+                raise ValueError("no record")
+            key = _key_of(record)
             statuses[key] = apply(statuses.get(key), record)
-        except (KeyError, ValueError, TypeError):
-            continue  # a note, or a line damaged in a way that still is JSON
+        except (KeyError, ValueError, TypeError, OverflowError):
+            if damaged is not None and (record is None or record.get("record") != "note"):
+                damaged.append(number)
     return statuses
+
+
+def _key_of(record: Mapping[str, Any]) -> AttemptKey:
+    """The attempt that a record is about; a directory may be named after it and a table hold its numbers.
+
+    Raises:
+        KeyError, ValueError: where it says none, or none that can be.
+    """
+    point_id, repeat, attempt = record["point_id"], record["repeat"], record["attempt"]
+    if type(repeat) is not int or not 0 <= repeat < NUMBER_LIMIT:  # no isinstance: true and false are integers, too
+        raise ValueError(f"no repeat: {repeat!r}")
+    if type(attempt) is not int or not 1 <= attempt < NUMBER_LIMIT:
+        raise ValueError(f"no attempt: {attempt!r}")
+    if type(point_id) is not str or not point_id.isalnum() or not point_id.isascii():
+        raise ValueError(f"no point: {point_id!r}")
+    return AttemptKey(point_id, repeat, attempt)
 
 
 def apply(old: AttemptStatus | None, record: Mapping[str, Any]) -> AttemptStatus:
@@ -85,9 +112,9 @@ def apply(old: AttemptStatus | None, record: Mapping[str, Any]) -> AttemptStatus
         return _intended(record, when)
     if kind == "submitted":
         state = advance(status.state, JobState.QUEUED)
-        return _changed(status, state=state, job_id=str(record["job_id"]), submitted_unix_s=when)
+        return _changed(status, state=state, job_id=_text(record["job_id"]), submitted_unix_s=when)
     if kind == "refused":
-        message = str(record["message"])
+        message = _text(record["message"])
         return _changed(status, state=JobState.FAILED, refused=True, reason=message, ended_unix_s=when)
     if kind == "state":
         return _observe(status, record, when)
@@ -101,12 +128,22 @@ def _changed(status: AttemptStatus, **changes: Any) -> AttemptStatus:
     return changed
 
 
+def _text(value: Any) -> str:
+    """Raises:
+    ValueError: where JSON's escapes have put halves of characters into it, which no file of text can hold.
+    """
+    text = str(value)
+    if not text.isascii():
+        text.encode()
+    return text
+
+
 def _intended(record: Mapping[str, Any], when: float) -> AttemptStatus:
     index = record.get("index")
     return _changed(
         _UNKNOWN,
-        job_name=str(record["job_name"]),
-        group=str(record.get("group") or ""),
+        job_name=_text(record["job_name"]),
+        group=_text(record.get("group") or ""),
         index=None if index is None else int(index),
         intended_unix_s=when,
     )
@@ -120,9 +157,9 @@ def _observe(status: AttemptStatus, record: Mapping[str, Any], when: float) -> A
     return _changed(
         status,
         state=state,
-        native_state=str(record.get("native_state") or ""),
+        native_state=_text(record.get("native_state") or ""),
         exit_status=None if exit_status is None else int(exit_status),
-        reason=str(record.get("reason") or ""),
+        reason=_text(record.get("reason") or ""),
         started_unix_s=when if state is JobState.RUNNING else status.started_unix_s,
         ended_unix_s=when if state.ended else None,
     )

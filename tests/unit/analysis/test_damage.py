@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from evidence_support import FakeCampaign, FakeRun
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.analysis import findings
-from harness.analysis.collect import collect
+from harness.analysis.collect import collect, collect_rows
 from harness.analysis.evidence import read_run
+from harness.analysis.rows_table import to_frame
+from harness.cli.main import cli
 from harness.layout import AttemptLayout
 from harness.model.axes import Axes
 from harness.model.event import STEP_COLUMNS
@@ -98,6 +106,132 @@ def test_a_directory_that_cannot_be_listed_is_a_problem_and_no_error(tmp_path: P
     run = read_run(AttemptLayout(tmp_path / ("r" * 300)))
     assert run.spec is None
     assert "File name too long" in run.problems[0]
+
+
+@pytest.mark.parametrize("attempt", [1e300, math.inf, -1, 0, 10**9, 10**30, "x", "2", True, None, [1], 1.0])
+def test_an_attempt_that_cannot_be_is_told_with_its_line(tmp_path: Path, attempt: object) -> None:
+    campaign, layout = campaign_in(tmp_path)
+    intent = {"record": "intent", "unix_s": 1.0, "point_id": layout.root.parent.name, "job_name": "h", "script": "s"}
+    lines = [{**intent, "repeat": repeat, "attempt": number} for repeat, number in ((1, 1), (0, attempt), (2, 1))]
+    campaign.layout.ledger.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for _ in range(2):  # what was told is told again
+        damage: list[str] = []
+        table = collect_rows(campaign.layout, damage=damage)
+        assert damage == [f"{campaign.layout.ledger}:2: no record of an attempt; the line is left out"]
+        assert table["repeat"].to_pylist() == [0, 1, 2]
+        assert table["attempt"].to_pylist() == [1, 1, 1]
+        assert table["state"].to_pylist() == ["SUCCEEDED", "INTENDED", "INTENDED"]
+
+
+def test_the_verb_names_damage_that_belongs_to_no_run_and_collects_the_rest(tmp_path: Path) -> None:
+    campaign, _ = campaign_in(tmp_path)
+    campaign.layout.ledger.write_text("torn\n")
+    done = CliRunner().invoke(cli, ["collect", "fake", "--results", str(tmp_path)])
+    assert done.exit_code == 0
+    assert f"{campaign.layout.ledger}:1: no record of an attempt" in done.stderr
+    assert done.stdout.startswith("1 attempts (1 SUCCEEDED)")
+
+
+@pytest.mark.parametrize("number", ["attempt", "repeat", "rank"])
+def test_a_name_with_an_absurd_number_is_no_evidence(tmp_path: Path, number: str) -> None:
+    campaign, layout = campaign_in(tmp_path)
+    point, digits = layout.root.parent, "9" * 30
+    absurd = {"attempt": point / f"r0a{digits}", "repeat": point / f"r{digits}a1"}
+    if number == "rank":
+        (layout.root / f"events.r{digits}.jsonl").write_bytes(layout.events(0).read_bytes())
+    else:
+        shutil.copytree(layout.root, absurd[number])
+    table = collect(campaign.layout)
+    assert table["images_per_s"].tolist() == [pytest.approx(320.0)]
+
+
+def test_the_lines_of_a_ledger_full_of_damage_are_counted(tmp_path: Path) -> None:
+    campaign, _ = campaign_in(tmp_path)
+    ledger = campaign.layout.ledger
+    ledger.write_text('{"record": "note", "unix_s": 1, "message": "m"}\n\n' + "torn\n" * 12)
+    damage: list[str] = []
+    assert collect_rows(campaign.layout, damage=damage)["state"].to_pylist() == ["SUCCEEDED"]
+    named = [f"{ledger}:{line}: no record of an attempt; the line is left out" for line in range(3, 13)]
+    assert damage == [*named, f"{ledger}: 2 lines more are left out"]
+
+
+def test_a_points_directory_that_cannot_be_listed_costs_no_other_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, layout = campaign_in(tmp_path)
+    campaign.add(Axes(workload="replay", framework="none", steps_timed=40), FakeRun([DURATIONS]))
+    campaign.save()
+    closed = layout.root.parent
+    intent = {"record": "intent", "unix_s": 1.0, "job_name": "h", "script": "s", "repeat": 0, "attempt": 1}
+    campaign.layout.ledger.write_text(json.dumps(intent | {"point_id": closed.name}) + "\n")
+    damage: list[str] = []
+    with monkeypatch.context() as patch:
+        forbid(patch, closed)
+        runs = to_frame(collect_rows(campaign.layout, damage=damage)).set_index("cpu_cores")
+    assert runs.loc[1, "images_per_s"] == pytest.approx(160.0)
+    assert runs.loc[2, "state"] == "INTENDED"
+    assert "Permission denied" in runs.loc[2, "findings"]
+    assert damage == [f"{closed}: Permission denied; attempts there that the ledger does not name are left out"]
+    damage.clear()
+    assert collect_rows(campaign.layout, damage=damage)["state"].to_pylist() == ["SUCCEEDED"] * 2
+    assert damage == []
+
+
+def forbid(patch: pytest.MonkeyPatch, closed: Path) -> None:
+    """As the system does to others than root: nothing in ``closed`` can be seen."""
+
+    def forbidden(call: Callable[..., Any]) -> Callable[..., Any]:
+        def tried(path: Any, *args: Any, **kwargs: Any) -> Any:
+            if str(path).startswith(str(closed)):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return call(path, *args, **kwargs)
+
+        return tried
+
+    for name in ("scandir", "listdir", "open"):
+        patch.setattr(os, name, forbidden(getattr(os, name)))
+
+
+def test_samples_that_cannot_be_read_cost_their_run_no_rate(tmp_path: Path) -> None:
+    campaign, layout = campaign_in(tmp_path)
+    layout.samples("n1").mkdir()
+    row = collect(campaign.layout).iloc[0]
+    assert row["images_per_s"] == pytest.approx(320.0)
+    assert "samples.n1.jsonl: Is a directory" in row["findings"]
+
+
+@pytest.mark.parametrize("ranks", [10**7, 10**400])
+def test_more_ranks_than_any_machine_has_are_damage(tmp_path: Path, ranks: int) -> None:
+    campaign, layout = campaign_in(tmp_path)
+    spec = json.loads(layout.point.read_bytes())
+    spec["placement"]["ranks_per_node"] = ranks
+    layout.point.write_text(json.dumps(spec))
+    row = collect(campaign.layout).iloc[0]
+    assert (row["state"], row["cpu_cores"]) == ("LOST", 2)
+    assert "point.json: more than 1000000 ranks" in row["findings"]
+
+
+@pytest.mark.parametrize("name", ["ledger", "exit", "events"])
+def test_brackets_within_brackets_are_damage(tmp_path: Path, name: str) -> None:
+    campaign, layout = campaign_in(tmp_path)
+    path = {"ledger": campaign.layout.ledger, "exit": layout.exit, "events": layout.events(0)}[name]
+    with path.open("a") as stream:
+        stream.write("[" * 100_000 + "]" * 100_000 + "\n")
+    row = collect(campaign.layout).iloc[0]
+    assert row["state"] == ("LOST" if name == "exit" else "SUCCEEDED")
+    assert row["images_per_s"] == pytest.approx(320.0)
+
+
+def test_step_times_without_sense_print_no_warning(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    campaign, layout = campaign_in(tmp_path)
+    for rank in (0, 1):
+        lines = layout.events(rank).read_text().splitlines()
+        events = [{name: value for name, value in json.loads(line).items() if name != "crc"} for line in lines]
+        [steps] = [event for event in events if event["event"] == "steps"]
+        steps["wait_s"] = [math.inf, -math.inf] * 20 + [math.nan]
+        layout.events(rank).write_text("".join(json.dumps(event) + "\n" for event in events))
+    collect(campaign.layout)
+    assert not recwarn.list
 
 
 def test_images_beyond_whole_numbers_are_unknown(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -152,3 +153,16 @@ def test_a_young_directory_is_looked_into_again(campaign: FakeCampaign, monkeypa
     for changed_s, settled_ns in ((10**9, 0), (10**9 - 1, 10**18 - 10**9)):
         os.utime(campaign.layout.runs, (changed_s, changed_s))
         assert incremental.settled(campaign.layout.runs) == settled_ns
+
+
+def test_a_damaged_record_of_the_last_collection_counts_as_none(campaign: FakeCampaign, read: list[str]) -> None:
+    first = collecting.collect(campaign.layout)
+    whole = campaign.layout.collected.read_bytes()
+    record = json.loads(whole)
+    record["attempts"][0][1] = 7
+    damaged = [b"", b"[]", whole[:-9], whole.replace(b"r0a1", b"r0a2", 1), json.dumps(record).encode()]
+    for content in damaged:
+        campaign.layout.collected.write_bytes(content)
+        read.clear()
+        pd.testing.assert_frame_equal(collecting.collect(campaign.layout), first)
+        assert sorted(read) == ["r0a1", "r1a1", "r2a1"]

@@ -61,10 +61,20 @@ def test_no_observation_moves_a_job_back(records: list[dict[str, object]], state
         {"record": "intent", **WHO},
         {"unix_s": 1, **WHO},
         {"record": "state", "unix_s": "yesterday", **WHO, "state": "RUNNING"},
+        {"record": "state", "unix_s": 1, **WHO, "state": "RUNNING", "reason": "\ud800"},
+        {"record": "state", "unix_s": 1, **WHO, "state": "RUNNING", "exit_status": float("inf")},
+        {"record": "state", "unix_s": 10**400, **WHO, "state": "RUNNING"},
+        {"record": "intent", "unix_s": 1, **WHO, "job_name": "h", "attempt": True},
+        {"record": "intent", "unix_s": 1, **WHO, "job_name": "h", "repeat": -1},
+        {"record": "intent", "unix_s": 1, **WHO, "job_name": "h", "point_id": "../.."},
+        {"record": "intent", "unix_s": 1, **WHO, "job_name": "h", "point_id": "\0"},
+        {"record": "intent", "unix_s": 1, **WHO, "job_name": "h", "point_id": ["a"]},
     ],
 )
 def test_records_that_make_no_sense_change_nothing(nonsense: dict[str, object]) -> None:
-    assert fold([INTENT, nonsense, SUBMITTED]) == fold([INTENT, SUBMITTED])
+    damaged: list[int] = []
+    assert fold([INTENT, nonsense, SUBMITTED], damaged) == fold([INTENT, SUBMITTED])
+    assert damaged == ([] if nonsense.get("record") == "note" else [2])
 
 
 def test_a_cut_at_any_byte_loses_only_the_line_it_cuts(tmp_path: Path) -> None:
