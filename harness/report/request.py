@@ -31,6 +31,8 @@ ENOUGH = 0.95
 TRAINING = ("workload", "framework", "model", "batch_size")
 #: What a job asks for or sets, in the order in which less of it is preferred.
 KNOBS = ("nodes", "cpu_cores", "ranks_per_node", "workers", "parallel_threads", "prefetch", "storage")
+#: The best of so many is likely to owe some of its rate to chance: its interval holds the truth too seldom.
+MANY = 14
 #: More series than this are counted, not named.
 MOST_SERIES = 8
 
@@ -104,6 +106,8 @@ def _fastest_of(members: Sequence[PointResult], names: Sequence[str]) -> str:
     if alike:
         more = f" and {len(alike) - 3} more" if len(alike) > 3 else ""
         said += f". Not to be told apart from it: {'; '.join(alike[:3])}{more}"
+    if 1 + len(alike) >= MANY:
+        said += f". It is the best of {1 + len(alike)} alike, so its rate is likely too high"
     return said + "."
 
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 from evidence_support import FakeCampaign, FakeRun
 
@@ -68,6 +69,17 @@ def test_where_no_amount_varies_the_fastest_is_named_and_those_like_it(tmp_path:
     (sentence,) = said(made)
     assert sentence.startswith("replay: the fastest was a with 320 [")
     assert sentence.endswith("images/s. Not to be told apart from it: b.")
+
+
+@pytest.mark.parametrize("points", [13, 14])
+def test_the_fastest_of_many_is_said_to_owe_something_to_luck(points: int, tmp_path: Path) -> None:
+    made = FakeCampaign(tmp_path, "c", varied=("storage",), repeats=3)
+    for point in range(points):
+        for repeat in range(3):
+            steps = [1.0] + [0.1 * (1 + 0.001 * point + 0.02 * (repeat - 1))] * 20
+            made.add(Axes(workload="replay", storage=f"s{point:02}", steps_timed=20), FakeRun([steps]), repeat=repeat)
+    (sentence,) = said(made)
+    assert ("It is the best of 14 alike, so its rate is likely too high" in sentence) == (points == 14)
 
 
 def test_a_refusal_or_an_answer_comes_with_its_reason(tmp_path: Path) -> None:
