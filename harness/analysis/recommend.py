@@ -12,7 +12,9 @@ import numpy as np
 from harness.analysis.capacity import Group, LeftOut, Observation
 from harness.analysis.capacity_fit import SAMPLES, Fit, Model, model_of, samples
 from harness.analysis.capacity_lanes import Design, Floats, Setting, in_turns, lanes
-from harness.analysis.recommend_settings import Layout, Search, by_layout
+from harness.analysis.recommend_notes import notes_on
+from harness.analysis.recommend_plateau import Plateau, error, plateau_of
+from harness.analysis.recommend_settings import COUNTED, Layout, Search, by_layout
 
 #: Share of the attainable rate that is good enough.
 SHARE = 0.95
@@ -24,7 +26,6 @@ WORST_HELD_OUT = 0.15
 FARTHEST = 1.25
 #: A setting must reach the share, less :data:`SLACK`, in so many of the samples.
 SUREST, SLACK = 0.8, 0.05
-_COUNTED = ("cores", "workers", "threads")
 
 
 @dataclass(frozen=True)
@@ -155,22 +156,47 @@ def _judge(group: Group, model: Model, search: Search, draws: int, limits: Mappi
         advice = f"Measure more {beyond[0]}, up to {math.ceil(2 * beyond[1])}; or limit them with --at-most."
         return _refuse(group, "beyond_measured", reason, advice, model)
     drawn = np.array([search.rates(fit) for fit in samples(model, group.observations, draws)])
-    ceilings = drawn.max(axis=1)
-    chance = float(np.mean(drawn[:, index] >= (search.share - SLACK) * ceilings))
+    chance = _chance(search, drawn, index)
+    if chance >= SUREST:
+        return _answer(group, model, search, index, rates, drawn, limits)
+    flat = plateau_of(group.observations, search.share, SLACK)
+    if flat and flat.first.setting in search.settings:
+        index = search.settings.index(flat.first.setting)
+        return _as_measured(_answer(group, model, search, index, rates, drawn, limits), flat)
+    ranges = _ranges(group, search, drawn)
+    spans = ", ".join(f"{name} between {low:g} and {high:g}" for name, (low, high) in ranges.items() if low < high)
+    reason = f"the data leave {spans or 'the ceiling'} open: {chance:.0%} sure of the setting that fits best"
+    return _refuse(group, "undetermined", reason, "Measure points between and beyond these, or repeat.", model)
+
+
+def _chance(search: Search, drawn: Floats, index: int) -> float:
+    return float(np.mean(drawn[:, index] >= (search.share - SLACK) * drawn.max(axis=1)))
+
+
+def _ranges(group: Group, search: Search, drawn: Floats) -> dict[str, tuple[float, float]]:
     chosen = [search.settings[search.choose(row)] for row in drawn]
-    ranges = {name: _span([_number(s, name) for s in chosen]) for name in _asked(group)}
-    if chance < SUREST:
-        spans = ", ".join(f"{name} between {low:g} and {high:g}" for name, (low, high) in ranges.items() if low < high)
-        reason = f"the data leave {spans or 'the ceiling'} open: {chance:.0%} sure of the setting that fits best"
-        return _refuse(group, "undetermined", reason, "Measure points between and beyond these, or repeat.", model)
+    return {name: _span([_number(s, name) for s in chosen]) for name in _asked(group)}
+
+
+def _answer(
+    group: Group,
+    model: Model,
+    search: Search,
+    index: int,
+    rates: Floats,
+    drawn: Floats,
+    limits: Mapping[str, int],
+) -> Answer:
+    """With ``rates``, shape (settings,), by the best fit, and ``drawn``, shape (samples, settings), by the others."""
+    setting = search.settings[index]
     times = _lane_times(model.best, setting)
     return Answer(
         setting=setting,
         rate=_range(rates[index], drawn[:, index], model.best.scale),
-        ceiling=_range(float(rates.max()), ceilings, 1.0),
+        ceiling=_range(float(rates.max()), drawn.max(axis=1), 1.0),
         share_of_ceiling=float(rates[index] / rates.max()),
-        ranges=ranges,
-        chance=chance,
+        ranges=_ranges(group, search, drawn),
+        chance=_chance(search, drawn, index),
         limited_by=max(times, key=lambda name: times[name]),
         lane_shares=times,
         in_turns=bool(in_turns(model.best.form, Design.of([setting]))[0]),
@@ -179,18 +205,33 @@ def _judge(group: Group, model: Model, search: Search, draws: int, limits: Mappi
         model=model,
         points=len(group.observations),
         left_out=group.left_out,
-        notes=_notes(group, model.best, setting, limits),
+        notes=notes_on(group, model.best, setting, limits),
     )
 
 
-def _percent(share: float) -> str:
-    """``40 %``, to the nearest five; empty below five."""
-    rounded = 5 * round(20 * share)
-    return f"{rounded} %" if rounded > 0 else ""
+def _as_measured(answer: Answer, flat: Plateau) -> Answer:
+    """The same with rates that were measured instead of predicted, and what they leave open of the setting."""
+    rate, best = (
+        Range(o.rate, o.rate * math.exp(-1.96 * error(o)), o.rate * math.exp(1.96 * error(o)))
+        for o in (flat.first, flat.best)
+    )
+    setting = answer.setting
+    least = {name: _number(flat.below or setting, name) for name in answer.ranges}
+    hours = core_hours(setting, rate.value, 1e6)
+    note = f"the fits to redrawn data do not agree, but the rates measured at this setting and {flat.points - 1} larger"
+    return replace(
+        answer,
+        rate=rate,
+        ceiling=best,
+        share_of_ceiling=rate.value / best.value,
+        ranges={name: (min(low + 1, _number(setting, name)), _number(setting, name)) for name, low in least.items()},
+        choices=(Choice(Layout(setting.nodes, setting.ranks_per_node), setting, rate, 1.0, hours),),
+        notes=(f"{note} ones do not grow: these rates are as measured", *answer.notes),
+    )
 
 
 def _beyond(group: Group, setting: Setting) -> tuple[str, float] | None:
-    for name in _COUNTED:
+    for name in COUNTED:
         known = [value for value in group.values(name) if value is not None]
         value = getattr(setting, name)
         if len(known) > 1 and value is not None and value > FARTHEST * max(known):
@@ -201,7 +242,7 @@ def _beyond(group: Group, setting: Setting) -> tuple[str, float] | None:
 
 def _asked(group: Group) -> list[str]:
     """The countable knobs that were varied."""
-    names = (*_COUNTED, "prefetch", "nodes", "ranks_per_node")
+    names = (*COUNTED, "prefetch", "nodes", "ranks_per_node")
     return [name for name in names if len(group.values(name)) > 1]
 
 
@@ -262,36 +303,3 @@ def _choices(search: Search, rates: Floats, drawn: Floats, model: Model) -> tupl
 def core_hours(setting: Setting, rate: float, images: float) -> float:
     """Core-hours for so many images at ``rate`` images/s."""
     return setting.cores * setting.ranks * images / rate / 3600
-
-
-def _notes(group: Group, fit: Fit, setting: Setting, limits: Mapping[str, int]) -> tuple[str, ...]:
-    notes = []
-    if 2 * setting.cores * setting.ranks_per_node > limits.get("cpu_cores", math.inf):
-        more = fit.rates([setting, replace(setting, cores=2 * setting.cores)])
-        if gain := _percent(more[1] / more[0] - 1):
-            notes.append(
-                f"these are all the cores it may have; with twice as many the model expects {gain} more images/s"
-            )
-    if all(not math.isfinite(o.se_log) for o in group.observations):
-        notes.append("no point has an interval of its own; the scatter about the model stands for it")
-    if once := sum(o.runs == 1 for o in group.observations):
-        alone = once > len(group.observations) - 2
-        known = (
-            "so how runs differ is not known: repeat before relying on intervals"
-            if alone
-            else "taken to scatter as others"
-        )
-        notes.append(f"{once} of {len(group.observations)} points were run once, {known}")
-    if setting not in group.settings:
-        notes.append("this very setting was not measured, or could not be used; the rate is predicted")
-    failed, ended = group.failures.get(setting, (0, 0))
-    if failed:
-        notes.append(f"{failed} of {ended} runs of this very setting failed: see why with `harness check`")
-    if broken := len(group.broken):
-        settings = "a setting" if broken == 1 else f"{broken} settings"
-        notes.append(
-            f"half of the runs or more failed at {settings}: neither that nor more workers there is considered"
-        )
-    if group.other_variants:
-        notes.append(f"{group.other_variants} results of the same points under other conditions are left aside")
-    return tuple(notes)

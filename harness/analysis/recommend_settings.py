@@ -17,7 +17,8 @@ from harness.analysis.capacity_lanes import Design, Floats, Setting
 REACH = 2.0
 #: Values of one knob looked at, at most.
 _MOST_VALUES = 14
-_COUNTED = ("cores", "workers", "threads")
+#: Knobs that are whole numbers without an end.
+COUNTED = ("cores", "workers", "threads")
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,11 @@ def _candidates(group: Group, layout: Layout, limits: Mapping[str, int]) -> list
     }
     followed = _followers(group)
     values: dict[str, list[Any]] = {}
-    for knob in (*_COUNTED, "prefetch", "storage"):
+    for knob in (*COUNTED, "prefetch", "storage"):
         measured = group.values(knob)
         if knob in followed:
             continue
-        values[knob] = _counts(measured, most[knob]) if knob in _COUNTED else measured
+        values[knob] = _counts(measured, most[knob]) if knob in COUNTED else measured
     share = {s.storage: s.readers_share for s in group.settings}
     first = Setting(nodes=layout.nodes, ranks_per_node=layout.ranks_per_node)
     found = []
@@ -107,7 +108,7 @@ def _counts(measured: Sequence[Any], most: int | None) -> list[Any]:
 def _followers(group: Group) -> dict[str, tuple[str, dict[float, Any]]]:
     """Counted knobs whose value another counted knob fixed in all that was measured: knob → (leader, its table)."""
     found: dict[str, tuple[str, dict[float, Any]]] = {}
-    for knob, leader in itertools.permutations(_COUNTED, 2):
+    for knob, leader in itertools.permutations(COUNTED, 2):
         table: dict[float, Any] = {}
         pairs = [(getattr(s, leader), getattr(s, knob)) for s in group.settings]
         together = all(a is not None and b is not None and table.setdefault(a, b) == b for a, b in pairs)

@@ -213,3 +213,16 @@ def test_the_lanes_are_joined_between_their_sum_and_their_maximum() -> None:
 def test_more_parameters_than_points_are_not_fitted() -> None:
     group = replay_grid(0.02, (1, 2), (1,))
     assert fit(first_form(group), group.observations) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [(48, "no more than 37 CPU cores for each rank were measured; with 48"), (37, "all the cores it may have")],
+)
+def test_the_most_that_was_measured_is_not_called_all_there_is(limit: int, said: str) -> None:
+    counts = (1, 2, 4, 9, 18, 37)
+    found = [Observation(Setting(float(c)), 100 * c / (1 + 0.1 * (c - 1)), 0.01, runs=3) for c in counts]
+    answer = recommend(group_of(found, computes_on_cores=True), {"cpu_cores": limit}, draws=30)
+    assert isinstance(answer, Answer)
+    assert answer.setting.cores == 37
+    assert [said in note for note in answer.notes if "cores" in note] == [True]
