@@ -1,6 +1,6 @@
 """How often the 95 % intervals hold the truth, on simulated data, and how often advice is right.
 
-    python benchmarks/interval_coverage.py [within] [window] [repeats] [many] [fastest] [recommend]
+    python benchmarks/interval_coverage.py [within] [window] [repeats] [many] [fastest] [plateau] [recommend]
 
 Run it after a change of harness/analysis/stats.py, steady.py or capacity*.py; ``recommend`` takes most of the time.
 
@@ -10,6 +10,7 @@ have too few steps for the correlation between them; ``unsteady``: said to be so
 ``repeats``: points of several runs and their ratio, where runs scatter more than each knows.
 ``many``: campaigns of many points measured twice, nothing changed.
 ``fastest``: the one of several equal points that was measured to be the fastest.
+``plateau``: measured plateaus, and curves that rise by 3 and 6 % with each doubling from there on.
 ``recommend``: rates expected by the capacity model, their ceilings, and what is asked for.
 """
 
@@ -27,6 +28,7 @@ from harness.analysis import stats, steady
 from harness.analysis.capacity import Group, Observation, pooled
 from harness.analysis.capacity_lanes import Setting
 from harness.analysis.recommend import Answer, recommend
+from harness.analysis.recommend_plateau import plateau_of
 from harness.analysis.recommend_settings import Search, by_layout
 from harness.analysis.stats import Estimate
 
@@ -179,6 +181,29 @@ CASES = (
 CAMPAIGNS = 40
 
 
+def _plateau_from_8(growth: float) -> Case:
+    def rate(_cores: float, workers: int) -> float:
+        return min(800.0, 200.0 + 75 * workers) * (1 + growth) ** max(0.0, math.log2(workers / 8))
+
+    return Case(f"{growth:.0%} a doubling", tuple((48, w) for w in (1, 2, 4, 8, 16, 32)), rate)
+
+
+def plateaus() -> None:
+    """``good``: what is found gives 90 % of the best there is. Three repeats."""
+    print(f"{'from 8 on':14} {'scatter':>8} {'found':>6} {'rate':>6} {'good':>6}")
+    for case in map(_plateau_from_8, (0.0, 0.03, 0.06)):
+        best = max(case.rate(*setting) for setting in case.settings)
+        for scatter in (0.02, 0.03, 0.04, 0.06):
+            groups = [_campaign(case, 3, scatter, np.random.default_rng([7, n])) for n in range(RUNS)]
+            seen = [flat for one in groups if (flat := plateau_of(one.observations, 0.95, 0.05))]
+            truths = [case.rate(f.first.setting.cores, f.first.setting.workers) for f in seen]
+            bounds = [flat.bounds(flat.first) for flat in seen]
+            held = [low <= truth <= high for truth, (low, high) in zip(truths, bounds, strict=True)]
+            good = [truth >= 0.9 * best for truth in truths]
+            shares = f"{np.mean(held):6.2f} {np.mean(good):6.2f}" if seen else ""
+            print(f"{case.name:14} {scatter:8.0%} {len(seen) / RUNS:6.2f} {shares}", flush=True)
+
+
 def recommendations() -> None:
     """``good``: what is asked for gives 90 % of the best there is, which the answer counts as good enough."""
     heads = f"{'rate':>6} {'ceiling':>8} {'good':>6} {'bias':>7}"
@@ -223,6 +248,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "repeats": repeats,
     "many": many,
     "fastest": fastest,
+    "plateau": plateaus,
     "recommend": recommendations,
 }
 

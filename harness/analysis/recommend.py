@@ -13,7 +13,7 @@ from harness.analysis.capacity import Group, LeftOut, Observation
 from harness.analysis.capacity_fit import SAMPLES, Fit, Model, model_of, samples
 from harness.analysis.capacity_lanes import Design, Floats, Setting, in_turns, lanes
 from harness.analysis.recommend_notes import notes_on
-from harness.analysis.recommend_plateau import Plateau, error, plateau_of
+from harness.analysis.recommend_plateau import Plateau, plateau_of
 from harness.analysis.recommend_settings import COUNTED, Layout, Search, by_layout
 
 #: Share of the attainable rate that is good enough.
@@ -211,10 +211,7 @@ def _answer(
 
 def _as_measured(answer: Answer, flat: Plateau) -> Answer:
     """The same with rates that were measured instead of predicted, and what they leave open of the setting."""
-    rate, best = (
-        Range(o.rate, o.rate * math.exp(-1.96 * error(o)), o.rate * math.exp(1.96 * error(o)))
-        for o in (flat.first, flat.best)
-    )
+    rate, best = (Range(o.rate, *flat.bounds(o)) for o in (flat.first, flat.best))
     setting = answer.setting
     least = {name: _number(flat.below or setting, name) for name in answer.ranges}
     hours = core_hours(setting, rate.value, 1e6)

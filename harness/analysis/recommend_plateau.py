@@ -12,24 +12,34 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.analysis.capacity import Observation
+from harness.analysis import arrays
+from harness.analysis.capacity import PRIOR_FREEDOM, Observation
 from harness.analysis.capacity_fit import FLOOR
 from harness.analysis.capacity_lanes import Setting
 from harness.analysis.recommend_settings import COUNTED, REACH
+from harness.analysis.stats import CONFIDENCE
 
 #: A plateau is measured at so many points, over so many times all that was varied.
 _FEWEST, _NARROWEST = 3, 2.0
-_SURE = 1.96
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """``first``: the least measured setting on it; ``best``: the fastest; ``below``: the largest surely not on it."""
+    """``first``: the least measured setting on it; ``best``: the fastest; ``below``: the largest surely not on it.
+
+    ``sure``: so many standard errors either way hold a rate.
+    """
 
     first: Observation
     best: Observation
     below: Setting | None
     points: int
+    sure: float
+
+    def bounds(self, seen: Observation) -> tuple[float, float]:
+        """Of the rate of ``first`` or ``best``, in images/s."""
+        away = math.exp(self.sure * error(seen))
+        return seen.rate / away, seen.rate * away
 
 
 def plateau_of(observations: Sequence[Observation], share: float, slack: float) -> Plateau | None:
@@ -42,21 +52,28 @@ def plateau_of(observations: Sequence[Observation], share: float, slack: float) 
     chain = sorted(observations, key=lambda o: _amounts(o.setting))
     if not _is_chain([o.setting for o in chain]):
         return None
-    best = max(chain, key=lambda o: o.rate)
-    start = next(i for i, o in enumerate(chain) if o.rate >= share * best.rate)
-    flat, first = chain[start:], chain[start]
+    start = next(i for i, o in enumerate(chain) if o.rate >= share * max(o.rate for o in chain))
+    flat = _by_luck(chain[start:])
+    first, best = flat[0], max(flat, key=lambda o: o.rate)
     # the knob that grew least: what was not varied does not count
     sizes = np.array([_amounts(o.setting) for o in flat])[:, np.ptp([_amounts(o.setting) for o in chain], axis=0) > 0]
     wide = (sizes[0] > 0).all() and (sizes[-1] >= _NARROWEST * sizes[0]).all()
     # how runs differ is not known of a point that was run once
     if len(flat) < _FEWEST or not wide or not all(o.runs > 1 and o.se_log > 0 for o in flat):
         return None
-    margin = -math.log(share - slack)
-    # a rate known less well is chosen because its repeats were lucky
-    if _SURE * error(first) > slack or _at_most(best, first) > margin or _growth(flat, np.log(sizes[:, 0])) > margin:
+    freedom = PRIOR_FREEDOM + sum(o.runs - 1 for o in flat)
+    sure, margin = arrays.t_quantile(0.5 + CONFIDENCE / 2, freedom), -math.log(share - slack)
+    grows = _growth(flat, np.log(sizes[:, 0]), sure) > margin
+    if sure * error(first) > slack or _at_most(best, first, sure) > margin or grows:
         return None
-    below = [o.setting for o in chain[:start] if _at_most(o, best) < math.log(share)]
-    return Plateau(first, best, below[-1] if below else None, len(flat))
+    below = [o.setting for o in chain[:start] if _at_most(o, best, sure) < math.log(share)]
+    return Plateau(first, best, below[-1] if below else None, len(flat), sure)
+
+
+def _by_luck(flat: Sequence[Observation]) -> list[Observation]:
+    """With no smaller error than is usual on the plateau: a point whose repeats agreed by luck is no surer."""
+    usual = math.sqrt(sum(o.se_log**2 for o in flat) / len(flat))
+    return [replace(o, se_log=max(o.se_log, usual)) for o in flat]
 
 
 def error(seen: Observation) -> float:
@@ -64,18 +81,18 @@ def error(seen: Observation) -> float:
     return math.hypot(seen.se_log, FLOOR)
 
 
-def _at_most(one: Observation, other: Observation) -> float:
+def _at_most(one: Observation, other: Observation, sure: float) -> float:
     """Upper end of the logarithm of the rates' ratio."""
-    return math.log(one.rate / other.rate) + _SURE * math.hypot(error(one), error(other))
+    return math.log(one.rate / other.rate) + sure * math.hypot(error(one), error(other))
 
 
-def _growth(flat: Sequence[Observation], sizes: np.ndarray) -> float:
+def _growth(flat: Sequence[Observation], sizes: np.ndarray, sure: float) -> float:
     """Upper end of what a weighted line adds to the logarithm, from the first point to ``REACH`` times the last."""
     weights = np.array([error(o) ** -2 for o in flat])
     away = sizes - np.average(sizes, weights=weights)
     certainty = float(np.sum(weights * away**2))
     slope = float(np.sum(weights * away * np.log([o.rate for o in flat]))) / certainty
-    return (slope + _SURE / math.sqrt(certainty)) * float(sizes[-1] - sizes[0] + math.log(REACH))
+    return (slope + sure / math.sqrt(certainty)) * float(sizes[-1] - sizes[0] + math.log(REACH))
 
 
 def _amounts(setting: Setting) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ import pytest
 from harness.analysis.capacity import Group, Observation, pooled
 from harness.analysis.capacity_lanes import Setting
 from harness.analysis.recommend import Answer, recommend
-from harness.analysis.recommend_plateau import error, plateau_of
+from harness.analysis.recommend_plateau import plateau_of
 from harness.analysis.stats import between_runs
 
 Law = Callable[[int], float]
@@ -67,11 +67,11 @@ def test_what_still_rises_is_no_plateau(law: Law) -> None:
 
 def test_most_plateaus_are_found_and_their_rates_are_true() -> None:
     found = [plateau_of(measured(saturating, seed).observations, 0.95, 0.05) for seed in range(200)]
-    rates = [flat.first for flat in found if flat]
-    assert len(rates) > 150
-    assert {o.setting.workers for o in rates} <= {8, 16}
-    held = [abs(math.log(o.rate / 800)) < 1.96 * error(o) for o in rates]
-    assert np.mean(held) > 0.95
+    seen = [flat for flat in found if flat]
+    assert len(seen) > 150
+    assert {flat.first.setting.workers for flat in seen} <= {8, 16}
+    bounds = [flat.bounds(flat.first) for flat in seen]
+    assert np.mean([low < 800 < high for low, high in bounds]) > 0.95
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.2])
