@@ -100,19 +100,24 @@ def test_waiting_with_idle_cores_is_told_from_waiting_with_busy_ones(tmp_path: P
     assert "input_bound_idle_cores" not in found
 
 
-@pytest.mark.parametrize(("percent", "shared"), [(98.0, True), (27.0, False)])
-def test_cores_that_others_use_are_not_idle(tmp_path: Path, percent: float, shared: bool) -> None:
-    """The run used 1 of 4 cores: with the CPUs 98 % busy others had the rest; at 27 % they were idle."""
+def codes_on_busy_cpus(tmp_path: Path, run: FakeRun, cpu_percent: list[float]) -> set[str]:
+    """Codes of the findings on a run of 13 s with 4 cores, while the CPUs of its node are so busy."""
     campaign = FakeCampaign(tmp_path)
-    run = FakeRun([DURATIONS], waits=[0.0] + [0.1] * 60, events=[io("begin", 0.0, 0.0), io("end", 13.0, 13.0)])
     layout = campaign.add(Axes(workload="replay", framework="none", cpu_cores=4, steps_timed=60), run)
     campaign.save()
-    samples = [{"t_s": float(t), "unix_s": 0.0, "cpu_percent": [percent] * 8, "rss_bytes": 1} for t in range(13)]
+    samples = [{"t_s": float(t), "unix_s": 0.0, "cpu_percent": cpu_percent, "rss_bytes": 1} for t in range(13)]
     layout.samples("n1").write_text("".join(json.dumps(sample) + "\n" for sample in samples))
     [attempt] = attempts(campaign.layout)
     evidence = read_run(attempt.layout)
     _, found, _ = row.run_cells(evidence, state_of(attempt, evidence.spec)[0])
-    codes = {finding.code for finding in found}
+    return {finding.code for finding in found}
+
+
+@pytest.mark.parametrize(("percent", "shared"), [(98.0, True), (27.0, False)])
+def test_cores_that_others_use_are_not_idle(tmp_path: Path, percent: float, shared: bool) -> None:
+    """The run used 1 of 4 cores: with the CPUs 98 % busy others had the rest; at 27 % they were idle."""
+    run = FakeRun([DURATIONS], waits=[0.0] + [0.1] * 60, events=[io("begin", 0.0, 0.0), io("end", 13.0, 13.0)])
+    codes = codes_on_busy_cpus(tmp_path, run, [percent] * 8)
     assert ("others_use_the_cores" in codes) is shared
     assert ("input_bound_idle_cores" in codes) is not shared
 
@@ -130,15 +135,7 @@ def test_others_must_have_taken_a_twentieth_of_the_cores(
     tmp_path: Path, percent: float, cpu_s: float, is_found: bool
 ) -> None:
     run = FakeRun([DURATIONS], events=[io("begin", 0.0, 0.0), io("end", 13.0, cpu_s)])
-    campaign = FakeCampaign(tmp_path)
-    layout = campaign.add(Axes(workload="replay", framework="none", cpu_cores=4, steps_timed=60), run)
-    campaign.save()
-    samples = [{"t_s": float(t), "unix_s": 0.0, "cpu_percent": [percent] * 4, "rss_bytes": 1} for t in range(13)]
-    layout.samples("n1").write_text("".join(json.dumps(sample) + "\n" for sample in samples))
-    [attempt] = attempts(campaign.layout)
-    evidence = read_run(attempt.layout)
-    _, found, _ = row.run_cells(evidence, state_of(attempt, evidence.spec)[0])
-    assert ("others_use_the_cores" in {finding.code for finding in found}) is is_found
+    assert ("others_use_the_cores" in codes_on_busy_cpus(tmp_path, run, [percent] * 4)) is is_found
 
 
 def test_a_loader_that_counts_no_cpu_time_is_not_called_idle(tmp_path: Path) -> None:
