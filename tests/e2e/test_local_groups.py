@@ -16,7 +16,7 @@ import pytest
 from sites import processes
 from sites.clusters import cluster
 from sites.gate import Gate
-from sites.projects import Project, project, replay
+from sites.projects import Project, output_of, project, replay
 
 from harness.analysis.collect import collect
 from harness.jobs.local_registry import JobDirectory
@@ -44,10 +44,6 @@ def make(tmp_path: Path) -> Make:
 
 def workers(*values: int) -> dict[str, Any]:
     return {"workers": list(values)}
-
-
-def output_of(done: Any) -> str:
-    return f"{done.stdout}{done.stderr}"
 
 
 def test_a_pack_on_this_machine_with_its_canary(make: Make) -> None:

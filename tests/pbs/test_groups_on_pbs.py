@@ -14,7 +14,7 @@ from sites.clusters import cluster
 from sites.gate import Gate
 from sites.pbs.site import FakePbs
 from sites.pbs.site import fake_pbs as running_pbs
-from sites.projects import Project, project, replay
+from sites.projects import Project, output_of, project, replay
 
 pytestmark = [
     pytest.mark.mpi,
@@ -39,10 +39,6 @@ def make(fake_pbs: FakePbs, tmp_path: Path) -> Make:
 
 def workers(count: int) -> dict[str, Any]:
     return {"workers": list(range(1, count + 1))}
-
-
-def output_of(done: Any) -> str:
-    return f"{done.stdout}{done.stderr}"
 
 
 @pytest.mark.parametrize("mode", ["array", "pack"])

@@ -15,7 +15,7 @@ from sites import processes
 from sites.clusters import cluster
 from sites.gate import Gate
 from sites.pbs.site import FakePbs
-from sites.projects import Project, project, replay
+from sites.projects import Project, output_of, project, replay
 
 from harness.files import read_json_lines
 from harness.model.evidence import read_exit
@@ -46,10 +46,6 @@ def make(fake_pbs: FakePbs, tmp_path: Path) -> Make:
 def runs_begun(site: FakePbs) -> Counter[str]:
     """How often each job name was started by the site."""
     return Counter(record["name"] for record in site.audit() if record["event"] == "started")
-
-
-def output_of(done: Any) -> str:
-    return f"{done.stdout}{done.stderr}"
 
 
 def notes_of(work: Project) -> list[dict[str, Any]]:

@@ -36,6 +36,11 @@ def replay(seconds: float = 0.0, **changes: Any) -> dict[str, Any]:
     }
 
 
+def output_of(done: subprocess.CompletedProcess[str]) -> str:
+    """All that a command said."""
+    return f"{done.stdout}{done.stderr}"
+
+
 class Spawned(subprocess.Popen[str]):
     """Ended, and not waited for, where the test has failed."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sites import processes
 from sites.gate import Gate
-from sites.projects import Project, replay
+from sites.projects import Project, output_of, replay
 from sites.slurm.accounting import PROGRAMS
 from sites.slurm.config import Shape
 from sites.slurm.site import PrivateSlurm, lacking
@@ -57,10 +57,6 @@ def observe(private_slurm: PrivateSlurm, *job_ids: str) -> dict[str, Observation
         return Answer(done.returncode, done.stdout, done.stderr)
 
     return Site(description, run).observe(job_ids)
-
-
-def output_of(done: Any) -> str:
-    return f"{done.stdout}{done.stderr}"
 
 
 def workers(count: int) -> dict[str, Any]:

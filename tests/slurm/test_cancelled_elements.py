@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sites import processes
 from sites.gate import Gate
-from sites.projects import Project, replay
+from sites.projects import Project, output_of, replay
 from sites.slurm.site import PrivateSlurm
 
 pytestmark = [
@@ -20,10 +19,6 @@ pytestmark = [
 ]
 
 Make = Callable[..., Project]
-
-
-def output_of(done: Any) -> str:
-    return f"{done.stdout}{done.stderr}"
 
 
 @pytest.fixture

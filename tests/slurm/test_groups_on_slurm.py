@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sites import processes
 from sites.gate import Gate
-from sites.projects import Project, replay
+from sites.projects import Project, output_of, replay
 from sites.slurm.site import PrivateSlurm
 
 pytestmark = [
@@ -33,10 +33,6 @@ mv "${@: -1}.tmp" "$(dirname "${@: -1}")/events.r0.jsonl"
 
 def workers(count: int) -> dict[str, Any]:
     return {"workers": list(range(1, count + 1))}
-
-
-def output_of(done: Any) -> str:
-    return f"{done.stdout}{done.stderr}"
 
 
 def submissions(site: PrivateSlurm, work: Project) -> Counter[str]:

@@ -6,13 +6,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sites import processes
 from sites.clusters import cluster
 from sites.gate import Gate
-from sites.projects import Project, project, replay
+from sites.projects import Project, output_of, project, replay
 from sites.slurm.site import PrivateSlurm
 
 from harness.model.evidence import read_exit
@@ -24,10 +23,6 @@ pytestmark = [
 ]
 
 Make = Callable[..., Project]
-
-
-def output_of(done: Any) -> str:
-    return f"{done.stdout}{done.stderr}"
 
 
 def jobs_named(site: PrivateSlurm, work: Project) -> dict[str, list[str]]:
