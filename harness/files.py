@@ -6,14 +6,78 @@ Shared file systems (NFS, Lustre) give no locks to rely on, but ``rename`` withi
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+
+#: what may lie where a file is expected
+_KINDS = {
+    stat.S_IFIFO: "a FIFO (named pipe)",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+#: names under which a shell hands over what it has opened, `<(…)` among them: their writers end
+_HANDED_OVER = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+
+
+def open_file(path: str | os.PathLike[str], pipes: bool = False) -> int:
+    """A descriptor to read a file with. Whoever reads a FIFO or a device may wait, or read, for ever: they are refused.
+
+    Args:
+        pipes: whether ``path`` may be a pipe that a shell has opened.
+
+    Raises:
+        OSError: where it cannot be opened, or is no file; it says what it is instead.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a device without its driver
+            raise _no_file(path, os.stat(path).st_mode) from None  # noqa: PTH116 - of text as well
+        raise
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return handle
+    if pipes and stat.S_ISFIFO(mode) and os.fspath(path).startswith(_HANDED_OVER):
+        os.set_blocking(handle, True)
+        return handle
+    os.close(handle)
+    raise _no_file(path, mode)
+
+
+def _no_file(path: str | os.PathLike[str], mode: int) -> OSError:
+    if stat.S_ISDIR(mode):
+        return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    kind = _KINDS.get(stat.S_IFMT(mode), "no file")
+    return OSError(errno.ENXIO, f"is {kind} and no file; move it away", os.fspath(path))
+
+
+def read_file(path: str | os.PathLike[str], most: int = -1, pipes: bool = False) -> bytes:
+    """The content of a file, at most ``most`` bytes of it; raises as :func:`open_file`."""
+    with os.fdopen(open_file(path, pipes), "rb") as stream:
+        return stream.read(most)
+
+
+def is_text(name: str) -> bool:
+    """Whether a name of the file system can stand in a table or in JSON: not where bytes of it are no UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def as_text(name: str) -> str:
+    r"""A name of the file system for people: bytes that are no UTF-8 as ``\xff``."""
+    return os.fsencode(name).decode(errors="backslashreplace")
 
 
 def write_atomically(path: Path, content: str | bytes | Iterable[str], mode: int = 0o644) -> None:
@@ -151,10 +215,10 @@ def read_json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict[
     Their line numbers (from 1) are added to ``torn`` where given. A file that does not exist has no records.
     """
     try:
-        stream = path.open("rb")
+        handle = open_file(path)
     except FileNotFoundError:
         return
-    with stream:
+    with os.fdopen(handle, "rb") as stream:
         for number, line in enumerate(stream, 1):
             if (record := parse_line(line)) is not None:
                 yield record

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from harness.analysis.lines import line_blocks, records_of
 from harness.errors import UserError, nearest
+from harness.files import as_text, is_text, read_file
 from harness.layout import SHARD_DIGITS, AttemptLayout, CampaignLayout
 from harness.model import evidence, ledger
 from harness.model.campaign import Campaign
@@ -42,7 +43,7 @@ def load_campaign(layout: CampaignLayout) -> Campaign:
         UserError: where there is no campaign, or its description cannot be read.
     """
     try:
-        return parse_campaign(layout.meta.read_bytes())
+        return parse_campaign(read_file(layout.meta))
     except FileNotFoundError:
         raise UserError(f"{layout.root}: no campaign here (no {layout.meta.name}); {_others(layout.root)}") from None
     except OSError as error:
@@ -113,12 +114,23 @@ def _directories(path: str, damage: list[str]) -> list[tuple[str, str]]:
     """(name, path) of each directory in another; none in one that cannot be listed, which is told as damage."""
     try:
         with os.scandir(path) as entries:
-            return [(entry.name, entry.path) for entry in entries if entry.is_dir()]
+            found = [(entry.name, entry.path) for entry in entries if _is_directory(entry)]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         damage.append(f"{path}: {error.strerror}; attempts there that the ledger does not name are left out")
         return []
+    for name, one in found:
+        if not is_text(name):
+            damage.append(f"{as_text(one)}: the name is no UTF-8 text; rename it: what lies there is left out")
+    return [(name, one) for name, one in found if is_text(name)]
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a symbolic link in a circle
+        return False
 
 
 def extra_canaries(layout: CampaignLayout, campaign: Campaign) -> frozenset[tuple[str, int]]:
@@ -127,7 +139,7 @@ def extra_canaries(layout: CampaignLayout, campaign: Campaign) -> frozenset[tupl
     found: set[tuple[str, int]] = set()
     for path in sorted(layout.groups.glob("*/group.json")):
         try:
-            group = Group.model_validate_json(path.read_bytes())
+            group = Group.model_validate_json(read_file(path))
         except (OSError, ValidationError):
             continue
         found |= {(key.point_id, key.repeat) for key in group.canaries}

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from harness.analysis.lines import PathText, line_blocks, records, records_of, whole_file
 from harness.analysis.step_columns import StepColumns, Steps
+from harness.files import as_text, is_text
 from harness.layout import AttemptLayout
 from harness.model.evidence import Evidence
 from harness.model.job import ExitRecord, RunSpec
@@ -105,6 +106,9 @@ def read_run(layout: AttemptLayout) -> RunEvidence:
     for name in names:
         if not name.endswith(".jsonl"):
             continue
+        if not is_text(name):
+            problems.append(f"{as_text(name)}: the name is no UTF-8 text")
+            continue
         if match := _EVENTS_NAME.fullmatch(name):
             ranks.append(read_rank(f"{root}/{name}", int(match[1]), problems))
         elif match := _SAMPLES_NAME.fullmatch(name):
@@ -122,7 +126,8 @@ def _read_model(model: type[Model], root: str, name: str, problems: list[str]) -
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        problems.append(f"{name}: {str(error).splitlines()[0]}")
+        text = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
+        problems.append(f"{name}: {text}")
         return None
 
 

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from harness.analysis import rows_table
 from harness.analysis.campaigns import Attempt
 from harness.analysis.steps_table import SCHEMA
-from harness.files import SEAL_LENGTH, seal, write_atomically
+from harness.files import SEAL_LENGTH, is_text, read_file, seal, write_atomically
 from harness.layout import CampaignLayout
 
 SETTLED_S = 2.0
@@ -74,7 +74,8 @@ def look(attempt: Attempt) -> Look:
 
 
 def _is_evidence(name: str) -> bool:
-    return name.endswith((".json", ".jsonl")) and name.startswith(("events.", "samples.", "point.", "exit."))
+    is_ours = name.endswith((".json", ".jsonl")) and name.startswith(("events.", "samples.", "point.", "exit."))
+    return is_ours and is_text(name)
 
 
 def settled(directory: str | Path) -> int:
@@ -188,7 +189,7 @@ def _read_record(layout: CampaignLayout) -> dict[str, Any]:
     Raises:
         OSError, ValueError: where there is none, or not as it was written.
     """
-    data = layout.collected.read_bytes()
+    data = read_file(layout.collected)
     if data[-SEAL_LENGTH:] != seal(data[:-SEAL_LENGTH]):
         raise ValueError("its seal is broken")
     record: dict[str, Any] = orjson.loads(data)

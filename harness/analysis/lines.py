@@ -13,7 +13,7 @@ from zlib import crc32
 
 import orjson
 
-from harness.files import SEAL_LENGTH, parse_line
+from harness.files import SEAL_LENGTH, open_file, parse_line
 
 #: A file is read in blocks of at most this many bytes, so that memory does not grow with it.
 BLOCK_BYTES = 1 << 22
@@ -28,7 +28,7 @@ def line_blocks(path: PathText) -> Iterator[list[bytes]]:
         OSError: where the file cannot be read.
     """
     try:
-        handle = os.open(path, os.O_RDONLY)
+        handle = open_file(path)
     except FileNotFoundError:
         return
     try:
@@ -47,7 +47,7 @@ def whole_file(path: PathText) -> bytes:
     """Raises:
     OSError: where the file cannot be read.
     """
-    handle = os.open(path, os.O_RDONLY)
+    handle = open_file(path)
     try:
         data = os.read(handle, BLOCK_BYTES)
         while more := os.read(handle, BLOCK_BYTES):

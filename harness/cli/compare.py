@@ -11,6 +11,7 @@ import click
 
 from harness.cli.campaign_choice import chosen, results_option
 from harness.errors import UserError, of_the_system
+from harness.files import read_file
 
 if TYPE_CHECKING:
     from harness.analysis.compare import Comparison, Side
@@ -114,7 +115,7 @@ def _reference(path: Path) -> Any:
     from harness.analysis.reference import parse
 
     try:
-        return parse(path.read_bytes(), str(path))
+        return parse(read_file(path), str(path))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; write a reference with --save-reference") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from rich.markup import escape
 
 from harness.cli.campaign_options import handle
 from harness.cli.labels import COLOURS, label
+from harness.files import open_file
 from harness.jobs.campaign import scheduler_name
 from harness.jobs.causes import cause_of, next_step
 from harness.jobs.tasks import Statuses, attempts_of
@@ -146,7 +148,7 @@ def _show_failure(outcome: Outcome, key: AttemptKey, status: AttemptStatus, cons
 def last_lines(path: Path, count: int = LAST_LINES) -> list[str]:
     """The last lines of a log that say something."""
     try:
-        with path.open("rb") as stream:
+        with os.fdopen(open_file(path), "rb") as stream:
             size = stream.seek(0, 2)
             stream.seek(max(0, size - _TAIL_BYTES))
             text = stream.read().decode(errors="replace")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import yaml
 
 from harness.errors import ConfigError, Problem
+from harness.files import read_file
 
 MAX_FILE_BYTES = 1_000_000
 MAX_VALUES = 100_000
@@ -108,8 +109,8 @@ def parse(text: str, file: str) -> Node | None:
 def _read_text(path: Path) -> str:
     file = str(path)
     try:
-        size = path.stat().st_size
-        data = path.read_bytes() if size <= MAX_FILE_BYTES else b""
+        data = read_file(path, MAX_FILE_BYTES + 1, pipes=True)
+        size = max(len(data), path.stat().st_size)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigError([Problem(file, 0, f"cannot be read: {reason}", "name a readable YAML file")]) from None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.files import sync_directory
+from harness.files import read_file, sync_directory
 from harness.jobs.durable import sync, write_new
 from harness.layout import AttemptLayout, CampaignLayout
 from harness.model.campaign import Campaign, Task
@@ -108,7 +108,7 @@ class Workshop:
         """The arrays and packs that have a directory with a whole group.json."""
         for path in sorted(self.layout.groups.glob("*/group.json")):
             with contextlib.suppress(OSError, ValueError):
-                yield Group.model_validate_json(path.read_bytes())
+                yield Group.model_validate_json(read_file(path))
 
     def on_disk(self) -> Iterator[AttemptKey]:
         """The attempts of this campaign's tasks that have a directory, whatever the ledger says."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from harness.errors import UserError, nearest
-from harness.files import write_atomically
+from harness.files import read_file, write_atomically
 from harness.jobs.ledger import read_statuses
 from harness.layout import SHARD_ABOVE, CampaignLayout
 from harness.model.axes import Axes
@@ -29,11 +29,11 @@ def read_campaign(path: Path) -> Campaign | None:
         UserError: for one that is damaged or of another version.
     """
     try:
-        return parse_campaign(path.read_bytes())
+        return parse_campaign(read_file(path))
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        text = str(error).splitlines()[0]
+        text = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
         raise UserError(f"{path} cannot be read: {text}; move the directory away, or restore the file") from None
 
 
@@ -61,7 +61,7 @@ def read_cluster(path: Path) -> Cluster:
     from harness.model.cluster import Cluster
 
     try:
-        return Cluster.model_validate_json(path.read_bytes())
+        return Cluster.model_validate_json(read_file(path))
     except (OSError, ValidationError) as error:
         text = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
         raise UserError(f"{path}: {text}; run the sweep again with `harness run` to have it written") from None
@@ -73,7 +73,7 @@ def scheduler_name(path: Path) -> str:
     Looking at a campaign needs no more of it, and the cluster's whole vocabulary takes its time to be imported.
     """
     try:
-        return str(json.loads(path.read_bytes())["scheduler"])
+        return str(json.loads(read_file(path))["scheduler"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

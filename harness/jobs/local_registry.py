@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from harness.errors import UserError, of_the_system
-from harness.files import write_atomically
+from harness.files import read_file, write_atomically
 from harness.jobs.process import Identity
 
 #: marks a directive line in a job script
@@ -186,7 +186,7 @@ def _refuse_foreign(root: Path) -> None:
 
 def _load(path: Path) -> dict[str, Any] | None:
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(read_file(path))
     except (OSError, ValueError):
         return None
     return record if isinstance(record, dict) else None

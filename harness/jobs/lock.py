@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError
+from harness.files import read_file
 from harness.jobs.process import Identity, identify, is_alive
 
 #: a lock of another host that was not touched for so long is taken over
@@ -114,7 +115,7 @@ def acquire(path: Path, clock: Callable[[], float] = time.monotonic) -> Campaign
 def read_holder(path: Path) -> Holder | None:
     """Who holds the lock; None where nobody does or the file makes no sense."""
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(read_file(path))
         return Holder(**{**record, "process": Identity(**record["process"])})
     except (OSError, ValueError, TypeError, KeyError):
         return None

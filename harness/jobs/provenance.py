@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
+from harness.files import read_file
 from harness.jobs.tasks import Statuses
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
@@ -30,7 +31,7 @@ def outdated(campaign: Campaign, layout: CampaignLayout, statuses: Statuses) -> 
 def _placement(layout: CampaignLayout, key: AttemptKey) -> Placement | None:
     """Where an attempt was placed, by its point.json; None where that cannot be read any more."""
     try:
-        return RunSpec.model_validate_json(layout.attempt(*key).point.read_bytes()).placement
+        return RunSpec.model_validate_json(read_file(layout.attempt(*key).point)).placement
     except (OSError, ValidationError):
         return None
 

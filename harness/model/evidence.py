@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from harness.files import parse_line
+from harness.files import open_file, parse_line, read_file
 from harness.model.job import ExitRecord, JobState
 
 #: Bytes read from the end of an events file to find its run_end, which is the last record and short.
@@ -57,7 +57,7 @@ def gather(paths: EvidencePaths, ranks: int) -> Evidence:
 def read_exit(path: Path) -> ExitRecord | None:
     """The exit record, or None where there is none or not a whole one."""
     try:
-        return ExitRecord.model_validate(json.loads(path.read_bytes()), strict=False)
+        return ExitRecord.model_validate(json.loads(read_file(path)), strict=False)
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -73,7 +73,7 @@ def read_run_end(path: Path) -> bool | None:
 
 def _tail(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
+        with os.fdopen(open_file(path), "rb") as stream:
             size = stream.seek(0, os.SEEK_END)
             stream.seek(max(0, size - TAIL_BYTES))
             return stream.read()

@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from harness.errors import HarnessError, UserError
+from harness.files import read_file
 from harness.layout import AttemptLayout
 from harness.model.event import EVENT_SCHEMA
 from harness.model.job import POINT_SCHEMA, RunSpec
@@ -52,7 +53,7 @@ def read_spec(path: Path) -> RunSpec:
         UserError: when the file is missing, is no JSON, or was written by another version.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_file(path))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; give the point.json of an attempt") from None
     except ValueError as error:

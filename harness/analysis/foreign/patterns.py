@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 
-from harness.errors import ConfigError, Problem, UserError, nearest
+from harness.errors import ConfigError, Problem, UserError, nearest, of_the_system
+from harness.files import read_file
 
 SHIPPED = Path(__file__).parent / "patterns"
 #: Groups with a meaning; any other group of a ``configuration`` expression is a column of its own.
@@ -80,7 +81,9 @@ def load(name: str) -> Pattern:
         raise UserError(f"{path}: values are nested too deeply; a pattern holds lists of texts, and units") from None
     except FileNotFoundError:
         raise UserError(f"no pattern {name!r} and no such file; {nearest(name, shipped())}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise UserError(of_the_system(error, path)) from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from None
     if problems:
         raise ConfigError(problems)
@@ -98,7 +101,7 @@ class _Entry:
 
 
 def _entries(path: Path) -> dict[str, _Entry]:
-    loader = _Loader(path.read_text(encoding="utf-8"))
+    loader = _Loader(read_file(path, pipes=True).decode())
     root = loader.get_single_node()
     if not isinstance(root, yaml.MappingNode):
         raise UserError(f"{path}: must hold `field: value` lines; fields are {', '.join(_FIELDS)}")

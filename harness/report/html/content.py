@@ -14,6 +14,7 @@ from harness.analysis import findings
 from harness.analysis.dictionary import BY_NAME
 from harness.analysis.points import PointResult, plain, sort_key
 from harness.analysis.scaling import naming_axes, point_label, primary_axis, series_along
+from harness.files import read_file
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.report.findings_list import failures
@@ -163,7 +164,7 @@ def _run(layout: CampaignLayout, row: Mapping[str, Any], traces: Mapping[tuple[s
     key = (str(row["point_id"]), int(row["repeat"]), int(row["attempt"]))
     attempt = layout.attempt(*key)
     try:
-        script = attempt.script.read_text(encoding="utf-8", errors="replace")
+        script = read_file(attempt.script).decode(errors="replace")
     except OSError:
         script = ""
     return {
