@@ -21,13 +21,15 @@ def run(
     timeout_s: float = TIMEOUT_S,
     added: Mapping[str, str] | None = None,
     end_if_interrupted: bool = False,
+    variables: Mapping[str, str] | None = None,
 ) -> Answer:
     """Run a command and return what it said; it is never given a shell or our terminal.
 
     It gets a session of its own, so that Ctrl-C at the terminal does not cut off a submission half-way; with
     ``end_if_interrupted`` Ctrl-C ends it too. A command that is not there answers as a shell would, with 127.
+    ``variables``: its environment; None: ours.
     """
-    environment = {**os.environ, **(added or {}), "LC_ALL": "C"}
+    environment = {**(os.environ if variables is None else variables), **(added or {}), "LC_ALL": "C"}
     try:
         process = subprocess.Popen(
             argv,

@@ -24,6 +24,9 @@ class Site:
     ``as_text``: the scheduler's JSON is known to be of no use. ``give_up_json`` hears why, once, when that is found.
     """
 
+    #: how long one of its commands may take
+    timeout_s = shell.TIMEOUT_S
+
     def __init__(
         self,
         cluster: Cluster,
@@ -33,11 +36,15 @@ class Site:
     ):
         self.scheduler: Scheduler = catalog.load(catalog.lookup(catalog.SCHEDULERS, cluster.scheduler, "scheduler"))
         self.is_local = cluster.scheduler == "local"
-        self._run = run or (run_local if self.is_local else shell.run)
+        self._variables = self.scheduler.variables(os.environ, cluster)
+        self._run = run or (run_local if self.is_local else self._run_command)
         self._first = None if as_text else self.scheduler.FIRST_QUESTION
         self._give_up_json = give_up_json
         #: what came instead of an answer, the last time that jobs were asked about; empty after an answer
         self.silence = ""
+
+    def _run_command(self, argv: Sequence[str]) -> Answer:
+        return shell.run(argv, self.timeout_s, variables=self._variables)
 
     def element_id(self, array_id: str, index: int) -> str:
         return self.scheduler.element_id(array_id, index)

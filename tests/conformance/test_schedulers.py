@@ -236,6 +236,34 @@ def test_submission(name: str, answer: Answer, expected: str) -> None:
     assert got.outcome == "accepted" or got.message
 
 
+SITES = {"PATH": "/bin", "USER": "me", "SLURM_CONF": "/s.conf", "SLURM_MPI_TYPE": "pmix", "SBATCH_EXPORT": "NONE"}
+ASKS_OTHERWISE = (
+    *("SQUEUE_PARTITION", "SQUEUE_USERS", "SQUEUE_FORMAT", "SACCT_FORMAT", "SCANCEL_INTERACTIVE", "SBATCH_WAIT"),
+    *("SBATCH_TIMELIMIT", "SBATCH_MEM_PER_NODE", "SBATCH_ARRAY_INX", "SBATCH_EXCLUSIVE", "SBATCH_OUTPUT"),
+)
+#: left by a surrounding job, with what srun makes of the two of them: "mutually exclusive"
+SURROUNDING = ("SLURM_JOB_ID", "SLURM_MEM_PER_CPU", "SLURM_NTASKS", "SLURMD_NODENAME", "PMIX_RANK", "PMI_FD")
+
+
+def test_a_users_variables_change_nothing_of_what_is_asked() -> None:
+    given = SITES | dict.fromkeys((*ASKS_OTHERWISE, *SURROUNDING, "PMIX_MCA_gds"), "1")
+    assert scheduler("slurm").variables(given, make_cluster("slurm")) == SITES | {"PMIX_MCA_gds": "1"}
+    outside = SITES | {"SLURM_CPU_BIND": "none"}
+    assert scheduler("slurm").variables(outside, make_cluster("slurm")) == outside
+    for name in ("pbs", "torque"):
+        assert scheduler(name).variables({**SITES, "PBS_DPREFIX": "#X"}, make_cluster("slurm")) == SITES
+    assert scheduler("local").variables(given, make_cluster("slurm")) == given
+
+
+def test_who_pays_and_where_is_the_users_own_unless_the_clusters_file_says_it() -> None:
+    wishes = {"SBATCH_ACCOUNT": "mine", "SBATCH_QOS": "high", "SBATCH_PARTITION": "gpu", "SBATCH_CONSTRAINT": "amd"}
+    silent = make_cluster("slurm").model_copy(update={"queue": None, "queues": {}, "account": None, "project": None})
+    assert scheduler("slurm").variables(wishes, silent) == wishes
+    extra = Directives(extra=("--qos=low", "-C intel"))
+    said = silent.model_copy(update={"queue": "cpu", "account": "acc-1", "directives": extra})
+    assert scheduler("slurm").variables(wishes, said) == {}
+
+
 def test_a_job_can_be_asked_for_found_and_cancelled(name: str) -> None:
     module = scheduler(name)
     assert module.status_argv([]) == []

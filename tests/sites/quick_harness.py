@@ -5,19 +5,17 @@ Only intervals and patience are changed; a scheduler command is given up after t
 
 from __future__ import annotations
 
-import functools
 import os
 
 from harness.cli import main
-from harness.jobs import drive, session, shell, waiting
+from harness.jobs import drive, session, waiting
 from harness.jobs.site import Site
 from harness.jobs.watch import Pace
 
 session.SHARED_PACE = Pace(tick_s=0.1, ask_first_s=0.2, ask_most_s=0.5, grace_s=1.0)
 drive.BUSY_WAIT_S = 0.5
 waiting.TURN_S = 1.0
-run = functools.partial(shell.run, timeout_s=float(os.environ.get("HARNESS_TEST_TIMEOUT_S", "60")))
-session.Site = functools.partial(Site, run=run)  # type: ignore[misc, assignment]
+Site.timeout_s = float(os.environ.get("HARNESS_TEST_TIMEOUT_S", "60"))
 
 if __name__ == "__main__":
     main.main()

@@ -61,6 +61,37 @@ def test_names_and_paths_of_any_kind(make: Make, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("pwned"))
 
 
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"SBATCH_EXPORT": "NONE", "SBATCH_PARTITION": "short", "SBATCH_MEM_PER_NODE": "99", "SBATCH_ARRAY_INX": "0-1"},
+        # what salloc --mem-per-cpu leaves, in which the harness was started
+        {"SLURM_JOB_ID": "1", "SLURM_MEM_PER_CPU": "100", "SLURM_NTASKS": "1", "SLURM_NNODES": "1"},
+    ],
+    ids=["of a user or site", "of a surrounding job"],
+)
+def test_variables_change_no_request(private_slurm: PrivateSlurm, make: Make, variables: dict[str, str]) -> None:
+    work = make(replay(matrix={"nodes": [2]}))
+    done = work.harness("run", "--no-report", **variables)
+    assert done.returncode == 0, output_of(done)
+    (job,) = work.job_ids()
+    asked = private_slurm.job(job)
+    assert (asked["Partition"], asked["TimeLimit"], asked["MinMemoryNode"]) == ("workq", "00:05:00", "1G")
+
+
+def test_variables_hide_no_job(private_slurm: PrivateSlurm, make: Make, gate: Gate) -> None:
+    """Jobs that squeue is told to leave out would be lost, and measured a second time."""
+    work = make(replay(), python=gate.interpreter)
+    assert work.harness("submit", SQUEUE_PARTITION="short", SQUEUE_USERS="nobody").returncode == 0
+    processes.wait_for(lambda: gate.arrived() == 2)
+    with work.spawn("wait", SQUEUE_PARTITION="short", SQUEUE_USERS="nobody", SQUEUE_SORT="no") as harness:
+        work.wait_states(["RUNNING", "RUNNING"])
+        gate.open()
+        output, _ = harness.communicate(timeout=240)
+    assert harness.returncode == 0, output
+    assert work.states() == ["SUCCEEDED", "SUCCEEDED"]
+
+
 def test_cancelled_by_the_harness(private_slurm: PrivateSlurm, make: Make) -> None:
     work = make(replay(600.0))
     assert work.harness("submit").returncode == 0

@@ -93,6 +93,10 @@ class Scheduler(Protocol):
     def array_id(self, job_id: str) -> str:
         """The id of the array that the job is an element of; any other id is itself."""
 
+    def variables(self, environ: Mapping[str, str], cluster: Cluster) -> dict[str, str]:
+        """What the scheduler's commands are given of a user's environment: variables are left out that change what is
+        asked of them, or that tell of a job which the harness itself runs in."""
+
     def submit_argv(self, script: str, job_name: str) -> list[str]: ...
 
     def parse_submit(self, answer: Answer) -> Submitted: ...

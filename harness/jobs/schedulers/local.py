@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.errors import UserError
@@ -50,6 +50,10 @@ def element_id(array_id: str, index: int) -> str:
 
 def array_id(job_id: str) -> str:
     return job_id
+
+
+def variables(environ: Mapping[str, str], cluster: Cluster) -> dict[str, str]:
+    return dict(environ)
 
 
 def submit_argv(script: str, job_name: str) -> list[str]:

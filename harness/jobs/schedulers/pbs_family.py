@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.jobs.schedulers.interface import Answer, Submitted
+from harness.model.cluster import Cluster
 from harness.model.job import JobState, Observation
 
 #: attributes of one job by their ``qstat -f`` names, such as ``Resource_List.walltime``
@@ -54,6 +55,11 @@ def status_groups(job_ids: Sequence[str]) -> list[list[str]]:
     """The words after ``qstat -f`` that ask for these jobs; an array is asked for once, with -t for its elements."""
     asked = list(dict.fromkeys(array_id(job_id) for job_id in job_ids))
     return [[*(["-t"] if any("[]" in word for word in group) else []), *group] for group in in_groups(asked)]
+
+
+def variables(environ: Mapping[str, str], _cluster: Cluster) -> dict[str, str]:
+    """Without the prefix of directives that a user gave qsub: it would read none of ours."""
+    return {name: value for name, value in environ.items() if name != "PBS_DPREFIX"}
 
 
 def submit_argv(script: str, job_name: str) -> list[str]:

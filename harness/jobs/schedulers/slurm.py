@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from harness.jobs.schedulers.interface import Answer, ArrayRange, FirstAnswer, FirstQuestion, Submitted
 from harness.jobs.schedulers.words import log_path, mebibytes, plain, whole_line
@@ -37,6 +37,13 @@ _STATES = {
     "TIMEOUT": JobState.TIMED_OUT,
 }
 _UNKNOWN = "unknown"
+# variables of sbatch with which a site or user says who pays and where, which a cluster's file may leave open
+_SITES_OWN = (
+    *("ACCOUNT", "ACCTG_FREQ", "CLUSTERS", "CLUSTER_CONSTRAINT", "CONSTRAINT", "EXPORT", "GET_USER_ENV", "IGNORE_PBS"),
+    *("NETWORK", "PARTITION", "QOS", "RESERVATION", "WCKEY"),
+)
+# variables of Slurm and PMIx that a site sets and no job
+_OF_ANY_JOB = ("CONF", "CONF_SERVER", "CLUSTERS", "JWT", "MPI_TYPE", "TIME_FORMAT")
 # reasons that waiting does not cure; limits "per job" are the request's own fault
 _NEVER = re.compile(
     r"PartitionConfig|PartitionNodeLimit|PartitionTimeLimit|DependencyNeverSatisfied|BadConstraints"
@@ -85,8 +92,35 @@ def array_id(job_id: str) -> str:
     return job_id.partition("_")[0]
 
 
+def variables(environ: Mapping[str, str], cluster: Cluster) -> dict[str, str]:
+    """Without what would change our questions and requests: variables of Slurm's commands beat a script's directives
+    (sbatch(1), squeue(1), "input environment variables"), and of a surrounding job those of its allocation would go on
+    into ours, where srun and mpirun read them."""
+    in_job = "SLURM_JOB_ID" in environ
+    said = {word for line in cluster.directives.extra if (word := _option(line))}
+    said |= {"ACCOUNT"} if cluster.account or cluster.project else set()
+    said |= {"PARTITION"} if cluster.queue or cluster.queues else set()
+    return {name: value for name, value in environ.items() if _is_kept(name, said, in_job)}
+
+
+def _is_kept(name: str, said: Collection[str], in_job: bool) -> bool:
+    prefix, _, option = name.partition("_")
+    if prefix == "SBATCH":
+        return option in _SITES_OWN and option not in said
+    if prefix in ("PMI", "PMIX", "SLURM", "SLURMD"):
+        return not in_job or option in _OF_ANY_JOB or option.startswith("MCA_")
+    return prefix not in ("SACCT", "SCANCEL", "SQUEUE")
+
+
+def _option(line: str) -> str:
+    """``--qos=high`` → ``QOS``, as the variable of sbatch is called."""
+    match = re.match(r"--([a-z-]+)|-([ACq])", line)
+    short = {"A": "ACCOUNT", "C": "CONSTRAINT", "q": "QOS"}
+    return (short.get(match[2]) or match[1].upper().replace("-", "_")) if match else ""
+
+
 def submit_argv(script: str, job_name: str) -> list[str]:
-    """Name and requeue stand on the command line too: SBATCH_* variables beat the script's directives, not these."""
+    """Requeue stands on the command line too, since a site may have its own way to ask for it."""
     return ["sbatch", "--parsable", "--no-requeue", f"--job-name={job_name}", script]
 
 

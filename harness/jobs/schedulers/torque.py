@@ -15,6 +15,7 @@ from harness.units import format_duration
 
 element_id = pbs_family.element_id
 array_id = pbs_family.array_id
+variables = pbs_family.variables
 submit_argv = pbs_family.submit_argv
 parse_submit = pbs_family.parse_submit
 find_argv = pbs_family.find_argv

@@ -109,6 +109,8 @@ remove_staged() {
 cd "$attempt_dir" || fail "cannot enter the attempt directory"
 # Schedulers set thread counts for one process per node; the ranks set their own.
 unset OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS NUMEXPR_NUM_THREADS
+# Where a site has sbatch hand no environment on, Slurm would keep from the launcher's daemons what is set here, too.
+unset SLURM_EXPORT_ENV
 set +u  # site scripts use variables that may be unset
 for init in "${MODULESHOME:-}/init/bash" /etc/profile.d/modules.sh /etc/profile.d/lmod.sh /etc/profile.d/z00_lmod.sh; do
   # shellcheck disable=SC1090  # the site's own

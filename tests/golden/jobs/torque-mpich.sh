@@ -106,6 +106,8 @@ remove_staged() {
 cd "$attempt_dir" || fail "cannot enter the attempt directory"
 # Schedulers set thread counts for one process per node; the ranks set their own.
 unset OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS NUMEXPR_NUM_THREADS
+# Where a site has sbatch hand no environment on, Slurm would keep from the launcher's daemons what is set here, too.
+unset SLURM_EXPORT_ENV
 export PYTHONPATH=/home/user/dl-batch-harness"${PYTHONPATH:+:$PYTHONPATH}"
 if [ "$EUID" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 
