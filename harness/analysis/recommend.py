@@ -39,15 +39,12 @@ class Range:
 
 @dataclass(frozen=True)
 class Choice:
-    """The cheapest good setting of one layout. ``efficiency``: rate per rank against the smallest layout's.
-
-    Its interval is that of the two rates' ratio in each of the fits to redrawn data.
-    """
+    """The cheapest good setting of one layout. ``efficiency``: rate per rank against the smallest layout's."""
 
     layout: Layout
     setting: Setting
     rate: Range
-    efficiency: Range
+    efficiency: float
     core_hours_per_million: float
 
 
@@ -225,7 +222,7 @@ def _as_measured(answer: Answer, flat: Plateau) -> Answer:
         ceiling=best,
         share_of_ceiling=rate.value / best.value,
         ranges={name: (min(low + 1, _number(setting, name)), _number(setting, name)) for name, low in least.items()},
-        choices=(Choice(Layout(setting.nodes, setting.ranks_per_node), setting, rate, Range(1.0, 1.0, 1.0), hours),),
+        choices=(Choice(Layout(setting.nodes, setting.ranks_per_node), setting, rate, 1.0, hours),),
         notes=(f"{note} ones do not grow: these rates are as measured", *answer.notes),
     )
 
@@ -287,21 +284,16 @@ def _lane_times(fit: Fit, setting: Setting) -> dict[str, float]:
 
 def _choices(search: Search, rates: Floats, drawn: Floats, model: Model) -> tuple[Choice, ...]:
     found: list[Choice] = []
-    first: Floats | None = None
     for layout, part in zip(search.layouts, search.parts, strict=True):
         index = search.cheapest(rates, part, float(rates[part].max()))
         if index is None:
             continue
         setting, rate = search.settings[index], float(rates[index])
-        per_rank = np.append(drawn[:, index], rate) / layout.ranks
-        first = per_rank if first is None else first
-        against = per_rank / first
-        # both rates are the model's: what it leaves unexplained of single points is in each of them
-        unlike = model.best.scale * math.sqrt(2) if found else 0.0
-        efficiency = _range(float(against[-1]), against[:-1], unlike)
+        per_rank = rate / layout.ranks
+        base = found[0].rate.value / found[0].layout.ranks if found else per_rank
         hours = core_hours(setting, rate, 1e6)
         spread = _range(rate, drawn[:, index], model.best.scale)
-        found.append(Choice(layout, setting, spread, efficiency, hours))
+        found.append(Choice(layout, setting, spread, per_rank / base, hours))
     return tuple(found)
 
 
