@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import chain
-from multiprocessing import connection, forkserver
+from multiprocessing import forkserver
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from harness.analysis import arrow
+from harness.analysis import arrow, processes
 from harness.analysis.campaigns import Attempt
 from harness.model.campaign import PlannedPoint
 
@@ -99,7 +96,7 @@ def read_pieces(name: str, planned: Planned, pieces: Iterator[list[Attempt] | Ke
 def _read_by_several(
     name: str, planned: Planned, pieces: Iterable[list[Attempt] | Kept], workers: int
 ) -> Iterator[Piece | Kept]:
-    with ProcessPoolExecutor(workers, _prepared(), initializer=_begin) as pool:
+    with processes.pool(workers, _prepared()) as pool:
         ahead: deque[tuple[list[Attempt], Future[Piece]] | Kept] = deque()
         for piece in pieces:
             ahead.append(piece if isinstance(piece, Kept) else (piece, pool.submit(_read, name, piece)))
@@ -134,18 +131,3 @@ def _prepared() -> Any:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["harness.analysis.reading"])
     return context
-
-
-def _begin() -> None:
-    """What a worker does first."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asked
-    gc.disable()  # evidence holds no cycles, and a piece is small
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=[parent.sentinel], daemon=True).start()
-
-
-def _end_with(sentinel: int) -> None:
-    """A killed parent leaves nothing that would tell a waiting worker."""
-    connection.wait([sentinel])
-    os._exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
 def collect_logs(globs: Sequence[str], pattern: str, facts: Sequence[str], output: Path | None, as_json: bool) -> None:
     """Read the logs, then print their table, or write it where ``output`` is given (``.csv`` or ``.parquet``)."""
     need_packages()
+    # numpy's algebra starts a thread for each CPU, which waits busily for work that never comes: half of the CPU time
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from harness.analysis.foreign import patterns, table
 
     loaded = patterns.load(pattern)
     logs, given = table.paths(globs), dict(map(_fact, facts))
-    with _bar(len(logs)) as tell:
-        found = table.collect_logs(logs, loaded, given, tell)
+    with table.reading(logs, loaded, given) as pieces, _bar(len(logs)) as tell:
+        found = table.table_of(pieces, tell)
     if not found.rows:
         raise UserError(
             f"none of {len(logs)} logs has a line that pattern {loaded.name} knows; "

@@ -6,20 +6,22 @@ import csv
 import gzip
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.analysis.foreign.patterns import Pattern
-from harness.analysis.foreign.rates import COARSE, Rates, rates_of
-from harness.analysis.foreign.segments import Segment, Value, segments
 from harness.errors import UserError
 from harness.files import read_file
 from harness.model.column import Column
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from harness.analysis.foreign.segments import Value
 
 #: What every row has; columns of the log's own configuration stand between ``pattern`` and ``steps``.
 COLUMNS = (
@@ -41,6 +43,13 @@ COLUMNS = (
     Column("remark", "text", "", "where published and honest rates part, and why there is no steady rate"),
 )
 _HEAD = 3
+#: how many logs were read, and their rows
+Read = tuple[int, list[dict[str, Any]]]
+#: Logs that are measured together: at most so many, of about so many bytes.
+TOGETHER, PIECE_BYTES = 64, 1 << 20
+#: What a log costs besides its bytes, in bytes; from how many on a second process saves more than it costs.
+EACH_BYTES, PARALLEL_FROM = 4096, 3 << 20
+MOST_WORKERS = 8
 
 
 def paths(globs: Sequence[str]) -> list[Path]:
@@ -111,64 +120,75 @@ def collect_logs(
     Raises:
         UserError: for a log that cannot be read.
     """
+    with reading(logs, pattern, given) as pieces:
+        return table_of(pieces, progress)
+
+
+@contextmanager
+def reading(logs: Sequence[Path], pattern: Pattern, given: Mapping[str, Value]) -> Iterator[Iterator[Read]]:
+    """The rows of the logs, some logs at a time and in order; by several processes where there is much to read.
+
+    These are forked here, so that they and this process import at the same time; so only where nothing that starts
+    threads has been imported yet, as numpy does, for a fork would find them stopped in the middle of anything.
+    """
+    pieces, work = _pieces(logs)
+    several = min(len(os.sched_getaffinity(0)), MOST_WORKERS, len(pieces)) if work >= PARALLEL_FROM else 1
+    if several < 2 or len(list(Path("/proc/self/task").iterdir())) > 1:
+        yield (_read(piece, pattern, given) for piece in pieces)
+        return
+    import multiprocessing
+
+    from harness.analysis import processes
+
+    with processes.pool(several, multiprocessing.get_context("fork"), _prepare, pattern, given) as executor:
+        yield executor.map(_read_as_prepared, pieces)
+
+
+def _pieces(logs: Sequence[Path]) -> tuple[list[list[Path]], int]:
+    """Logs that are read together, and how much there is to read in all, as bytes."""
+    pieces: list[list[Path]] = []
+    work = left = 0
+    for log in logs:
+        size = log.stat().st_size + EACH_BYTES
+        if left < size or len(pieces[-1]) == TOGETHER:
+            pieces.append([])
+            left = PIECE_BYTES
+        pieces[-1].append(log)
+        left -= size
+        work += size
+    return pieces, work
+
+
+_prepared: list[tuple[Pattern, Mapping[str, Value]]] = []
+
+
+def _prepare(pattern: Pattern, given: Mapping[str, Value]) -> None:
+    """What a process that was forked to read logs keeps, for it would come anew with each piece."""
+    _prepared.append((pattern, given))
+
+
+def _read_as_prepared(logs: Sequence[Path]) -> Read:
+    return _read(logs, *_prepared[-1])
+
+
+def _read(logs: Sequence[Path], pattern: Pattern, given: Mapping[str, Value]) -> Read:
+    # here, since a process that only asks others for rows need not import numpy
+    from harness.analysis.foreign.log_rows import rows_of
+
+    return len(logs), rows_of(logs, pattern, given)
+
+
+def table_of(pieces: Iterable[Read], progress: Callable[[int], None] | None = None) -> LogTable:
+    """The table of all rows; ``progress`` is told how many logs have been read."""
     rows: list[dict[str, Any]] = []
-    for first in range(0, len(logs), TOGETHER):
-        found = [(path, segment) for path in logs[first : first + TOGETHER] for segment in _read(path, pattern, given)]
-        measured = rates_of([segment for _, segment in found], pattern)
-        rows += [_row(path, pattern, segment, rates) for (path, segment), rates in zip(found, measured, strict=True)]
+    read = 0
+    for count, more in pieces:
+        rows += more
+        read += count
         if progress is not None:
-            progress(min(first + TOGETHER, len(logs)))
-    own = list(dict.fromkeys(name for row in rows for name in row if name not in _NAMES))
-    return LogTable([*_NAMES[:_HEAD], *own, *_NAMES[_HEAD:]], rows)
+            progress(read)
+    own = list(dict.fromkeys(name for row in rows for name in row if name not in NAMES))
+    return LogTable([*NAMES[:_HEAD], *own, *NAMES[_HEAD:]], rows)
 
 
-#: Logs that are measured together.
-TOGETHER = 64
-
-
-def _read(path: Path, pattern: Pattern, given: Mapping[str, Value]) -> list[Segment]:
-    try:
-        text = read(path)
-    except (OSError, EOFError) as error:
-        raise UserError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    return segments(text, pattern, given)
-
-
-_NAMES = [column.name for column in COLUMNS]
-
-
-def _row(path: Path, pattern: Pattern, segment: Segment, found: Rates) -> dict[str, Any]:
-    known = found.steady.known
-    own = {name: int(v) if isinstance(v, float) and v.is_integer() else v for name, v in segment.configuration.items()}
-    return {name: value for name, value in own.items() if name not in _NAMES} | {
-        "log": str(path),
-        "line": segment.line,
-        "pattern": pattern.name,
-        "steps": found.steps,
-        "warmup_steps": found.warmup,
-        "left_out_steps": found.left_out,
-        "published_images_per_s": found.published,
-        "mean_of_step_rates": found.mean_of_steps,
-        "elapsed_images_per_s": found.elapsed,
-        "images_per_s": found.steady.value,
-        "images_per_s_low": found.steady.low if known else math.nan,
-        "images_per_s_high": found.steady.high if known else math.nan,
-        "overstated": found.overstated,
-        "remark": remark(found),
-    }
-
-
-def remark(found: Rates) -> str:
-    """``published 2.67 times what the steps sustain; no steady rate: …``."""
-    said = []
-    if found.parts:
-        what = "published" if math.isfinite(found.published) else "mean of step rates"
-        against = "is sustained" if math.isfinite(found.steady.value) else "images / elapsed time gives"
-        said.append(f"{what} {found.overstated:.3g} times what {against}")
-    if found.reason:
-        said.append(f"no steady rate: {found.reason}")
-    if found.rounding > COARSE:
-        said.append(f"printed to ±{found.rounding:.0%} only")
-    if found.validated:
-        said.append("step times hold the validation")
-    return "; ".join(said)
+NAMES = [column.name for column in COLUMNS]
