@@ -59,9 +59,12 @@ EXPECTED: dict[str, dict[str, set[str]]] = {
         | {"-l select=2:ncpus=40:mpiprocs=4:ngpus=4:mem=81921mb"},
     },
     "slurm": {
-        "small": SLURM_HEAD | {"--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=10", "--time=01:30:00"},
+        "small": SLURM_HEAD
+        | {"--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=10", "--time=01:30:00"}
+        | {"--threads-per-core=1"},
         "large": SLURM_HEAD
         | {"--partition=volta_gpu", "--account=acc-1", "--nodes=2", "--ntasks-per-node=4", "--cpus-per-task=10"}
+        | {"--threads-per-core=1"}
         | {"--gres=gpu:4", "--mem=81921M", "--time=100:00:59"},
     },
     "torque": {
@@ -120,6 +123,12 @@ def test_whole_nodes() -> None:
     assert added("torque", site)[0] == {"-n"}
     assert added("slurm", site)[0] == {"--exclusive"}
     assert added("local", site)[0] == {"exclusive=true"}
+
+
+@pytest.mark.parametrize("line", ["--hint=multithread", "--threads-per-core=2", "-B 2:8:2"])
+def test_a_site_may_count_hardware_threads_itself(line: str) -> None:
+    gained, lost = added("slurm", Directives(extra=(line,)))
+    assert (gained, lost) == ({line}, {"--threads-per-core=1"})
 
 
 def test_kind_of_gpu() -> None:

@@ -73,6 +73,9 @@ def directives(
         f"--ntasks-per-node={placement.ranks_per_node}",
         f"--cpus-per-task={placement.cores_per_rank}",
     ]
+    if not {"HINT", "THREADS_PER_CORE", "NTASKS_PER_CORE", "EXTRA_NODE_INFO"} & _said(cluster):
+        # Where nodes have hardware threads Slurm counts them as CPUs: 8 CPUs would be 4 cores.
+        lines.append("--threads-per-core=1")
     if placement.gpus_per_node:
         kind = f"{plain(cluster.directives.gpu_type, 'gpu_type')}:" if cluster.directives.gpu_type else ""
         lines.append(f"--gres=gpu:{kind}{placement.gpus_per_node}")
@@ -97,7 +100,7 @@ def variables(environ: Mapping[str, str], cluster: Cluster) -> dict[str, str]:
     (sbatch(1), squeue(1), "input environment variables"), and of a surrounding job those of its allocation would go on
     into ours, where srun and mpirun read them."""
     in_job = "SLURM_JOB_ID" in environ
-    said = {word for line in cluster.directives.extra if (word := _option(line))}
+    said = _said(cluster)
     said |= {"ACCOUNT"} if cluster.account or cluster.project else set()
     said |= {"PARTITION"} if cluster.queue or cluster.queues else set()
     return {name: value for name, value in environ.items() if _is_kept(name, said, in_job)}
@@ -112,10 +115,15 @@ def _is_kept(name: str, said: Collection[str], in_job: bool) -> bool:
     return prefix not in ("SACCT", "SCANCEL", "SQUEUE")
 
 
+def _said(cluster: Cluster) -> set[str]:
+    """The options of the site's own directive lines."""
+    return {word for line in cluster.directives.extra if (word := _option(line))}
+
+
 def _option(line: str) -> str:
     """``--qos=high`` → ``QOS``, as the variable of sbatch is called."""
-    match = re.match(r"--([a-z-]+)|-([ACq])", line)
-    short = {"A": "ACCOUNT", "C": "CONSTRAINT", "q": "QOS"}
+    match = re.match(r"--([a-z-]+)|-([ABCq])", line.strip())
+    short = {"A": "ACCOUNT", "B": "EXTRA_NODE_INFO", "C": "CONSTRAINT", "q": "QOS"}
     return (short.get(match[2]) or match[1].upper().replace("-", "_")) if match else ""
 
 

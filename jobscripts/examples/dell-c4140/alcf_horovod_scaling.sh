@@ -7,6 +7,7 @@
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=8
+#SBATCH --threads-per-core=1
 #SBATCH --gres=gpu:4
 #SBATCH --mem=294912M
 #SBATCH --time=00:20:00

@@ -7,6 +7,7 @@
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=32
+#SBATCH --threads-per-core=1
 #SBATCH --gres=gpu:1
 #SBATCH --mem=294912M
 #SBATCH --time=00:20:00

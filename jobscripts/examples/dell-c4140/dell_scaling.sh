@@ -7,6 +7,7 @@
 #SBATCH --nodes=4
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=10
+#SBATCH --threads-per-core=1
 #SBATCH --gres=gpu:4
 #SBATCH --mem=368640M
 #SBATCH --time=00:30:00

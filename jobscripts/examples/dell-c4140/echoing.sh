@@ -7,6 +7,7 @@
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=5
+#SBATCH --threads-per-core=1
 #SBATCH --gres=gpu:1
 #SBATCH --mem=46080M
 #SBATCH --time=01:00:00

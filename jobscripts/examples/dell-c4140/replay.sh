@@ -7,6 +7,7 @@
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=1
+#SBATCH --threads-per-core=1
 #SBATCH --mem=1024M
 #SBATCH --time=00:02:00
 

@@ -7,6 +7,7 @@
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=1
+#SBATCH --threads-per-core=1
 #SBATCH --mem=4096M
 #SBATCH --time=00:05:00
 

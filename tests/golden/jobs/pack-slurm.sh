@@ -6,6 +6,7 @@
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=10
+#SBATCH --threads-per-core=1
 #SBATCH --time=01:33:00
 
 # shellcheck disable=SC2016,SC2317,SC2329  # user text in single quotes stays as it is; traps call functions

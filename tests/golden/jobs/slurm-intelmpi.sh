@@ -6,6 +6,7 @@
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=2
 #SBATCH --cpus-per-task=5
+#SBATCH --threads-per-core=1
 #SBATCH --time=01:30:00
 
 # shellcheck disable=SC2016,SC2317,SC2329  # user text in single quotes stays as it is; traps call functions

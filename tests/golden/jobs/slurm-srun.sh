@@ -8,6 +8,7 @@
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=10
+#SBATCH --threads-per-core=1
 #SBATCH --gres=gpu:4
 #SBATCH --mem=393216M
 #SBATCH --time=01:30:00

@@ -15,6 +15,7 @@ class Shape:
     nodes: int = 4
     sockets: int = 2
     cores_per_socket: int = 8
+    threads_per_core: int = 1
     memory_mb: int = 16000
     gpus: int = 4
     remembers_s: int = 3600
@@ -85,9 +86,9 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=1000
 
 def _nodes(shape: Shape, port: int) -> str:
     gres = f" Gres=gpu:fake:{shape.gpus}" if shape.gpus else ""
+    cores = f"Sockets={shape.sockets} CoresPerSocket={shape.cores_per_socket} ThreadsPerCore={shape.threads_per_core}"
     return f"""\
-NodeName=DEFAULT Sockets={shape.sockets} CoresPerSocket={shape.cores_per_socket} ThreadsPerCore=1 \
-RealMemory={shape.memory_mb}{gres}
+NodeName=DEFAULT {cores} RealMemory={shape.memory_mb}{gres}
 NodeName=node[1-{shape.nodes}] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{port + 1}-{port + shape.nodes}]
 PartitionName=workq Nodes=ALL Default=YES DefaultTime=10 State=UP
 PartitionName=short Nodes=ALL MaxTime=5 State=UP

@@ -8,6 +8,7 @@
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=20
+#SBATCH --threads-per-core=1
 #SBATCH --gres=gpu:1
 #SBATCH --mem=184320M
 #SBATCH --time=00:30:00

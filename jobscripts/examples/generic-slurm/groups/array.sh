@@ -8,6 +8,7 @@
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=2
+#SBATCH --threads-per-core=1
 #SBATCH --mem=3072M
 #SBATCH --time=00:05:00
 
