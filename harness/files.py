@@ -10,7 +10,6 @@ import errno
 import json
 import os
 import stat
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -82,6 +81,8 @@ def as_text(name: str) -> str:
 
 def write_atomically(path: Path, content: str | bytes | Iterable[str], mode: int = 0o644) -> None:
     """Replace ``path`` by ``content``, which may come in parts: a reader sees the old file or the new one whole."""
+    import tempfile  # who only reads needs no copying of trees, no archives and no random numbers
+
     parts = (content,) if isinstance(content, str | bytes) else content
     path.parent.mkdir(parents=True, exist_ok=True)
     with naming(path):

@@ -19,10 +19,15 @@ SHARD_DIGITS = 2
 
 
 @dataclass(frozen=True)
-class AttemptLayout:
-    """The directory of one attempt: what goes in (point.json, job.sh) and what comes out (everything else)."""
+class _Directory:
+    """What all layouts are: a directory, whose names they know. Python makes the methods of a frozen dataclass anew
+    for each, in a millisecond, so there is one for all."""
 
     root: Path
+
+
+class AttemptLayout(_Directory):
+    """The directory of one attempt: what goes in (point.json, job.sh) and what comes out (everything else)."""
 
     @property
     def point(self) -> Path:
@@ -72,11 +77,8 @@ class AttemptLayout:
         return self.root / f"samples.{node}.jsonl"
 
 
-@dataclass(frozen=True)
-class GroupLayout:
+class GroupLayout(_Directory):
     """The directory of one array or pack: what was submitted. Evidence lies in the attempts' own directories."""
-
-    root: Path
 
     @property
     def meta(self) -> Path:
@@ -98,11 +100,8 @@ class GroupLayout:
         return self.root / f"body{number}.sh"
 
 
-@dataclass(frozen=True)
-class CampaignLayout:
+class CampaignLayout(_Directory):
     """The directory of one campaign: ``results/<campaign>/``."""
-
-    root: Path
 
     @property
     def meta(self) -> Path:
@@ -188,11 +187,8 @@ class CampaignLayout:
         return self.root / "report.html"
 
 
-@dataclass(frozen=True)
-class ProjectLayout:
+class ProjectLayout(_Directory):
     """Where configurations, results and job-script templates lie, relative to the directory the user works in."""
-
-    root: Path
 
     @property
     def clusters(self) -> Path:
@@ -212,3 +208,11 @@ class ProjectLayout:
 
     def campaign(self, name: str) -> CampaignLayout:
         return CampaignLayout(self.results / name)
+
+
+def project_root(start: Path) -> Path:
+    """The nearest directory at or above ``start`` that holds ``configs/clusters``, else the working directory."""
+    for directory in (start, *start.parents):
+        if (directory / "configs" / "clusters").is_dir():
+            return directory
+    return Path.cwd()

@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from harness.cli.options import project_root
 from harness.errors import UserError
-from harness.layout import CampaignLayout, ProjectLayout
+from harness.layout import CampaignLayout, ProjectLayout, project_root
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from harness.cli.options import project_root
-from harness.layout import CampaignLayout, ProjectLayout
+from harness.layout import CampaignLayout, ProjectLayout, project_root
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

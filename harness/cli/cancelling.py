@@ -10,7 +10,6 @@ from rich.console import Console
 
 from harness.cli.campaign_run import CANCEL_PATIENCE_S
 from harness.cli.filters import chosen_points
-from harness.cli.options import project_root
 from harness.cli.outcome import Outcome, outcome_of
 from harness.cli.status_view import driver_text
 from harness.jobs.campaign import load_campaign
@@ -19,7 +18,7 @@ from harness.jobs.ledger import read_statuses
 from harness.jobs.lock import LockError, read_holder
 from harness.jobs.session import opened
 from harness.jobs.tasks import Statuses
-from harness.layout import CampaignLayout
+from harness.layout import CampaignLayout, project_root
 from harness.model.job import JobState
 from harness.model.ledger import AttemptKey
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import project_root
+from harness.layout import project_root
 
 if TYPE_CHECKING:
     from rich.console import Console

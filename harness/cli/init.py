@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import project_root
+from harness.layout import ProjectLayout, project_root
 
 if TYPE_CHECKING:
     from harness.jobs.survey.facts import Batch
@@ -44,7 +44,6 @@ def init(
     from harness.config.cluster_file import parse_cluster
     from harness.files import write_atomically
     from harness.jobs.survey.describe import cluster_file, marks
-    from harness.layout import ProjectLayout
 
     root = project_root(Path.cwd())
     if name is not None and not only_print:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.cli.plan import axis_text
+from harness.cli.axis_words import axis_text
 from harness.model.campaign import Campaign
 from harness.model.job import JobState
 from harness.model.ledger import AttemptKey

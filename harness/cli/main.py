@@ -10,6 +10,7 @@ import sys
 import click
 
 import harness
+from harness.cli import lazy_metadata
 
 #: verb → (module:attr of its click command, one line of help). The help stands here so that ``harness --help``
 #: imports no verb at all: a login node's shared file system makes every import slow.
@@ -105,6 +106,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows "?" for a dash, no traceback
     gc.set_threshold(YOUNG_OBJECTS)
+    lazy_metadata.postpone()
     try:
         # without standalone mode click hands the code of ctx.exit(code) back instead of exiting with it
         code = cli(standalone_mode=False)

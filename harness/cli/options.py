@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from harness.layout import CampaignLayout, ProjectLayout
+from harness.layout import CampaignLayout, ProjectLayout, project_root
 
 if TYPE_CHECKING:
     from harness.model.campaign import Campaign
@@ -62,14 +62,6 @@ class SweepChoice:
 
     def layout(self, campaign: Campaign) -> CampaignLayout:
         return CampaignLayout(self.results_root / campaign.name)
-
-
-def project_root(start: Path) -> Path:
-    """The nearest directory at or above ``start`` that holds ``configs/clusters``, else the working directory."""
-    for directory in (start, *start.parents):
-        if (directory / "configs" / "clusters").is_dir():
-            return directory
-    return Path.cwd()
 
 
 def sweep_choice(

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.axis_words import axis_text
 from harness.cli.options import SweepChoice, sweep_options
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from harness.model.axes import Axes
     from harness.model.campaign import Campaign
     from harness.model.job import Placement
 
@@ -135,17 +135,6 @@ def _table(*columns: str) -> Table:
 def _mark_rest(table: Table, total: int, rows: int | None) -> None:
     if rows is not None and total > rows:
         table.add_row(f"… {total - rows} more; --all shows them")
-
-
-def axis_text(axes: Axes, axis: str) -> str:
-    """The value of an axis, or of ``options.<name>``, for people: unset is a dash."""
-    from harness.config.axis_types import OPTION_PREFIX, default_of
-
-    if axis.startswith(OPTION_PREFIX):
-        value = axes.options.get(axis.removeprefix(OPTION_PREFIX), default_of(axis))
-    else:
-        value = getattr(axes, axis)
-    return "–" if value is None else str(value)
 
 
 def _totals(campaign: Campaign) -> list[str]:

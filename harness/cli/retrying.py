@@ -14,7 +14,6 @@ from harness.cli import preflight
 from harness.cli.campaign_run import Relay, Wishes, announce, announce_jobs, drive, show_doubts
 from harness.cli.filters import chosen_points
 from harness.cli.interrupts import orderly
-from harness.cli.options import project_root
 from harness.cli.outcome import Outcome, deciding
 from harness.errors import UserError, nearest
 from harness.jobs.campaign import load_campaign, read_cluster
@@ -22,7 +21,7 @@ from harness.jobs.causes import NEXT_STEPS, cause_of
 from harness.jobs.drive import Stop
 from harness.jobs.session import for_concurrency, opened
 from harness.jobs.tasks import Statuses, attempts_of, missing_tasks
-from harness.layout import CampaignLayout
+from harness.layout import CampaignLayout, project_root
 from harness.model.campaign import Campaign, Task
 from harness.model.job import JobState
 

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from harness.cli.campaign_run import INTERRUPTED, Relay
 from harness.cli.interrupts import orderly
-from harness.cli.options import project_root
 from harness.cli.outcome import Outcome, outcome_of
 from harness.cli.progress import RunProgress
 from harness.jobs.campaign import load_campaign
@@ -19,7 +18,7 @@ from harness.jobs.ledger import read_statuses
 from harness.jobs.lock import LockError
 from harness.jobs.session import opened
 from harness.jobs.tasks import task_of
-from harness.layout import CampaignLayout
+from harness.layout import CampaignLayout, project_root
 
 TIMEOUT = "timeout"
 

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 
-
-@dataclass
 class Interval:
     """The time between two questions: short after something happened, then growing up to ``most_s``."""
 
-    first_s: float
-    most_s: float
-    factor: float = 1.5
-    current_s: float = field(init=False)
-    next_s: float = field(init=False, default=0.0)
-
-    def __post_init__(self) -> None:
-        self.current_s = self.first_s
+    def __init__(self, first_s: float, most_s: float, factor: float = 1.5):
+        self.first_s, self.most_s, self.factor = first_s, most_s, factor
+        self.current_s, self.next_s = first_s, 0.0
 
     def is_due(self, now: float) -> bool:
         return now >= self.next_s

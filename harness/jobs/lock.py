@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import secrets
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -98,7 +97,7 @@ def locked(path: Path, patience_s: float = 0.0, clock: Callable[[], float] = tim
 def acquire(path: Path, clock: Callable[[], float] = time.monotonic) -> CampaignLock:
     process = identify(os.getpid())
     assert process is not None, "this process runs"
-    mine = Holder(socket.gethostname(), process, time.time(), secrets.token_hex(8))
+    mine = Holder(os.uname().nodename, process, time.time(), secrets.token_hex(8))
     for _ in range(3):
         if _link(path, mine):
             return CampaignLock(path, mine, clock)
@@ -123,7 +122,7 @@ def read_holder(path: Path) -> Holder | None:
 
 def is_stale(path: Path, holder: Holder | None) -> bool:
     """Whether the lock's holder is dead: for certain on this host, by its age where it is another's."""
-    if holder is not None and holder.host == socket.gethostname():
+    if holder is not None and holder.host == os.uname().nodename:
         return not is_alive(holder.process)
     return _is_older(path, STALE_S)
 
@@ -169,7 +168,7 @@ def _is_older(path: Path, age_s: float) -> bool:
 
 @contextmanager
 def _temporary(path: Path, purpose: str) -> Iterator[Path]:
-    name = path.with_name(f".{path.name}.{purpose}.{socket.gethostname()}.{secrets.token_hex(8)}")
+    name = path.with_name(f".{path.name}.{purpose}.{os.uname().nodename}.{secrets.token_hex(8)}")
     try:
         yield name
     finally:

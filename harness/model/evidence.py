@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from harness.files import open_file, parse_line, read_file
 from harness.model.job import ExitRecord, JobState
@@ -28,16 +27,14 @@ class EvidencePaths(Protocol):
     def events(self, rank: int) -> Path: ...
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """``run_ends[rank]`` is the rank's own word: True finished, False failed, None no ``run_end`` at all."""
 
     exit: ExitRecord | None
     run_ends: tuple[bool | None, ...]
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """``from_outside``: the run was stopped, killed or cut short, and only the scheduler may know by what."""
 
     state: JobState

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import string
 
 ID_LENGTH = 16
 #: numbers of repeats, attempts and ranks have at most so many digits; greater ones stand only in damaged files
 NUMBER_DIGITS = 9
 NUMBER_LIMIT = 10**NUMBER_DIGITS
 _NAME_DIGITS = 8
-_BASE36 = string.digits + string.ascii_lowercase
+_BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def attempt_name(repeat: int, attempt: int) -> str:

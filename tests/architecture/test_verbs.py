@@ -27,11 +27,26 @@ HEAVY = [
     "scipy",
 ]
 #: imported for nothing until somebody looked: each module is some ten calls to a file server that may be slow
-ACCIDENTS = ["asyncio", "http.client", "jinja2", "multiprocessing", "rich.live", "rich.progress", "ssl"]
+ACCIDENTS = [
+    "asyncio",
+    "email",
+    "http.client",
+    "importlib.metadata._meta",
+    "jinja2",
+    "multiprocessing",
+    "rich.live",
+    "rich.progress",
+    "socket",
+    "ssl",
+    "string",
+    "tempfile",
+    "zipfile",
+]
 BANISHED = {
     "plan": [*ACCIDENTS, "harness.jobs"],
     "status": [
         *ACCIDENTS,
+        "harness.cli.options",
         "harness.config",
         "harness.jobs.drive",
         "harness.jobs.render",
@@ -46,9 +61,10 @@ SWEEP = str(ROOT / "configs/sweeps/quickstart.yml")
 
 PROBE = """
 import json, sys
-from harness.cli.main import cli
+from harness.cli.main import main
+sys.argv = ["harness", *json.loads(sys.argv[1])]
 try:
-    cli(json.loads(sys.argv[1]), standalone_mode=False)
+    main()
 finally:
     print("\\nIMPORTED " + json.dumps(sorted(sys.modules)))
 """
@@ -119,6 +135,48 @@ def test_no_package_is_asked_for_plugins(module: str, tmp_path: Path) -> None:
     argv = [sys.executable, "-c", METADATA % module]
     done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, env=environment, check=True)
     assert done.stdout == "0\n"
+
+
+LAZY = """
+import sys
+from harness.cli import lazy_metadata
+lazy_metadata.postpone()
+import importlib, inspect, threading
+from importlib.metadata import entry_points
+import importlib.metadata as early
+assert importlib.metadata is early is sys.modules["importlib.metadata"]
+inspect.getmodule(lazy_metadata.postpone)  # looks at every module
+assert "importlib.metadata._meta" not in sys.modules and "email" not in sys.modules
+%s
+import importlib.metadata._adapters
+from importlib.metadata import *
+assert type(early) is type(sys) and early is sys.modules["importlib.metadata"]
+assert early.version("click") == version("click") == importlib.metadata.version("click")
+assert early.entry_points.__module__ == "importlib.metadata"
+assert len(entry_points(group="console_scripts")) == len(early.entry_points(group="console_scripts")) > 0
+lazy_metadata.postpone()
+assert early is sys.modules["importlib.metadata"] and not hasattr(early, "nonsense")
+importlib.reload(early)
+"""
+FIRST_USES = {
+    "a name from it": "from importlib.metadata import PackageNotFoundError, version",
+    "the one that it answers for": "assert entry_points(group='console_scripts')",
+    "by its whole name": "assert importlib.metadata.version('click')",
+    "a name that it lacks": "assert not hasattr(early, 'nonsense')",
+    "all of it": "from importlib.metadata import *",
+    "by threads at once": """
+found = []
+threads = [threading.Thread(target=lambda: found.append(early.version("click"))) for _ in range(8)]
+for each in threads: each.start()
+for each in threads: each.join()
+assert len(found) == 8, found""",
+}
+
+
+@pytest.mark.parametrize("use", FIRST_USES.values(), ids=FIRST_USES)
+def test_whoever_asks_importlib_metadata_something_gets_it_whole(use: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", LAZY % use], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("verb", VERBS)
