@@ -11,7 +11,7 @@ import json
 import os
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -181,7 +181,9 @@ class Appender:
     A crash can leave a torn last line; a new appender ends such a line first, so that later records stay whole.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, line: Callable[[Any], str] = json_line):
+        """``line``: makes a record a line, :func:`json_line` or :func:`sealed_line`."""
+        self._line = line
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         is_new = not path.exists()
@@ -197,7 +199,7 @@ class Appender:
     def append(self, *records: Any) -> None:
         """Write ``records`` as one write call and wait until they are on disk."""
         with naming(self._path):
-            write_whole(self._stream, "".join(json_line(r) for r in records).encode())
+            write_whole(self._stream, "".join(map(self._line, records)).encode())
             os.fsync(self._stream.fileno())
 
     def close(self) -> None:
@@ -215,13 +217,19 @@ def read_json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict[
 
     Their line numbers (from 1) are added to ``torn`` where given. A file that does not exist has no records.
     """
+    for number, (line, record) in enumerate(read_lines(path), 1):
+        if record is not None:
+            yield record
+        elif line.strip() and torn is not None:
+            torn.append(number)
+
+
+def read_lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any] | None]]:
+    """Each line of a JSON-lines file with its record, as :func:`parse_line` has it; nothing where there is no file."""
     try:
         handle = open_file(path)
     except FileNotFoundError:
         return
     with os.fdopen(handle, "rb") as stream:
-        for number, line in enumerate(stream, 1):
-            if (record := parse_line(line)) is not None:
-                yield record
-            elif line.strip() and torn is not None:
-                torn.append(number)
+        for line in stream:
+            yield line, parse_line(line)

@@ -79,9 +79,8 @@ def attempts(layout: CampaignLayout, damage: list[str] | None = None) -> list[At
     told: list[str] = [] if damage is None else damage
     lines: list[int] = []
     statuses = ledger.fold(_ledger_records(layout.ledger), lines)
-    told += [f"{layout.ledger}:{line}: no record of an attempt; the line is left out" for line in lines[:_MOST_LINES]]
-    if len(lines) > _MOST_LINES:
-        told.append(f"{layout.ledger}: {len(lines) - _MOST_LINES} lines more are left out")
+    if lines:
+        told.append(ledger.damage_text(layout.ledger, lines, ledger.NOT_SHOWN))
     roots = {key: AttemptLayout(Path(path)) for key, path in _attempt_directories(str(layout.runs), told)}
     missing = [key for key in statuses if key not in roots]
     roots |= {key: layout.attempt(*key) for key in missing}
@@ -92,12 +91,7 @@ def _ledger_records(path: Path) -> Iterator[Mapping[str, Any] | None]:
     """The record of each line, None where it holds none; of an empty line, one that says nothing."""
     for lines in line_blocks(path):
         for line, record in zip(lines, records_of(lines), strict=True):
-            yield record if record is not None or line.strip() else _NOTE
-
-
-_NOTE: Mapping[str, Any] = {"record": "note"}
-#: as many damaged lines of a ledger are named
-_MOST_LINES = 10
+            yield record if record is not None or line.strip() else ledger.NOTE
 
 
 def _attempt_directories(runs: str, damage: list[str]) -> Iterator[tuple[ledger.AttemptKey, str]]:

@@ -99,7 +99,7 @@ def drive(
             driver.submit_all(missing)
         if driver.stop.wanted:
             _leave(driver, console)
-    outcome = outcome_of(campaign, layout, tasks, driver.ledger.statuses)
+    outcome = outcome_of(campaign, layout, tasks, driver.ledger.statuses, driver.ledger.damaged)
     outcome.interrupted = INTERRUPTED if driver.stop.wanted else 0
     return outcome
 

@@ -40,11 +40,11 @@ def check(campaign: str, results: Path | None, severity: str, as_json: bool) -> 
     from rich.console import Console
 
     from harness.analysis.campaigns import load_campaign
-    from harness.analysis.collect import collect
+    from harness.cli.collected import collected
     from harness.report.findings_list import list_findings
 
     shown = _SEVERITIES[: _SEVERITIES.index(severity) + 1]
-    listed = list_findings(collect(layout), load_campaign(layout), shown)
+    listed = list_findings(collected(layout), load_campaign(layout), shown)
     if as_json:
         click.echo(json.dumps([asdict(group) for group in listed], ensure_ascii=False, indent=1, default=str))
     else:

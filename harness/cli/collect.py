@@ -93,7 +93,9 @@ def _collect_campaign(campaign: str, results: Path | None, as_json: bool) -> Non
     states = dict(Counter(table["state"].to_pylist()).most_common())
     if as_json:
         files = [str(path) for path in (layout.runs_csv, layout.runs_parquet, layout.steps_parquet)]
-        click.echo(json.dumps({"attempts": len(table), "states": states, "files": files}, ensure_ascii=False))
+        click.echo(
+            json.dumps({"attempts": len(table), "states": states, "files": files, "damage": damage}, ensure_ascii=False)
+        )
         return
     counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none yet"
     click.echo(f"{len(table)} attempts ({counts}) → {layout.runs_csv}, {layout.runs_parquet.name}")

@@ -81,7 +81,7 @@ def _sides(
     layouts = [chosen(name, results) for name in campaigns]
     from harness.analysis import compare as comparing
     from harness.analysis.campaigns import load_campaign
-    from harness.analysis.collect import collect
+    from harness.cli.collected import collected
     from harness.report.compare_grid import labels
 
     metric = _reference(reference).metric if reference is not None else metric
@@ -90,7 +90,7 @@ def _sides(
     named: dict[str, str] = {}
     for layout in layouts:
         described = load_campaign(layout)
-        one = comparing.side(described.name, described.cluster, collect(layout), metric)
+        one = comparing.side(described.name, described.cluster, collected(layout), metric)
         sides.append(one)
         named = labels(one, described.varied) | named
     return sides, named

@@ -34,7 +34,7 @@ Latest = tuple[AttemptKey, AttemptStatus]
 @dataclass
 class Outcome:
     """``latest`` holds the deciding attempt of each task: one that succeeded, else the last; tasks never tried are
-    counted in ``untried``. ``interrupted`` is the signal's exit code 130, or 0."""
+    counted in ``untried``. ``interrupted`` is the signal's exit code 130, or 0; ``damaged``: lines of the ledger."""
 
     campaign: Campaign
     layout: CampaignLayout
@@ -43,6 +43,7 @@ class Outcome:
     scheduler: str = ""
     interrupted: int = 0
     files: list[Path] = field(default_factory=list)
+    damaged: Sequence[int] = ()
 
     @property
     def counts(self) -> Counter[JobState]:
@@ -64,6 +65,7 @@ class Outcome:
             "untried": self.untried,
             "runs": [self._run(key, status) for key, status in self.latest],
             "files": [str(path) for path in self.files],
+            "damaged_ledger_lines": list(self.damaged),
         }
 
     def _run(self, key: AttemptKey, status: AttemptStatus) -> dict[str, Any]:
@@ -82,10 +84,14 @@ class Outcome:
         ]
 
 
-def outcome_of(campaign: Campaign, layout: CampaignLayout, tasks: Sequence[Task], statuses: Statuses) -> Outcome:
+def outcome_of(
+    campaign: Campaign, layout: CampaignLayout, tasks: Sequence[Task], statuses: Statuses, damaged: Sequence[int] = ()
+) -> Outcome:
+    """``damaged``: numbers of the ledger's lines that are no records."""
     attempts = attempts_of(tasks, statuses)
     latest = [deciding(attempts[task]) for task in tasks if attempts[task]]
-    return Outcome(campaign, layout, latest, untried=len(tasks) - len(latest), scheduler=scheduler_name(layout.cluster))
+    untried, scheduler = len(tasks) - len(latest), scheduler_name(layout.cluster)
+    return Outcome(campaign, layout, latest, untried, scheduler, damaged=damaged)
 
 
 def deciding(attempts: Sequence[Latest]) -> Latest:

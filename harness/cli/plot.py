@@ -33,13 +33,13 @@ def plot(campaign: str, results: Path | None, formats: tuple[str, ...], names: t
     """Draw every figure that a campaign's data support."""
     layout = chosen(campaign, results)
     from harness.analysis.campaigns import load_campaign
-    from harness.analysis.collect import collect
+    from harness.cli.collected import collected
     from harness.report import plots
 
     for name in names:
         if name not in plots.MAKERS:
             raise UserError(f"no figure {name!r}; {nearest(name, list(plots.MAKERS))}")
-    described, runs = load_campaign(layout), collect(layout)
+    described, runs = load_campaign(layout), collected(layout)
     drawn = plots.draw_all(layout, runs, described, formats or plots.DEFAULT_FORMATS, names)
     if as_json:
         skipped = [{"figure": name, "missing": reason} for name, reason in drawn.skipped]

@@ -85,12 +85,12 @@ def questions(layout: Any) -> tuple[Any, list[Group]]:
     """The campaign and its groups of comparable points."""
     from harness.analysis.campaigns import load_campaign
     from harness.analysis.capacity import groups_of
-    from harness.analysis.collect import collect
     from harness.analysis.points import point_results
+    from harness.cli.collected import collected
 
     campaign = load_campaign(layout)
     scopes = {p.axes.storage: p.placement.data_scope for p in campaign.points.values()}
-    return campaign, groups_of(point_results(collect(layout)), campaign.varied, scopes)
+    return campaign, groups_of(point_results(collected(layout)), campaign.varied, scopes)
 
 
 def answered(group: Group, limits: dict[str, int], share: float) -> Answer | Refused:

@@ -46,13 +46,13 @@ def report(campaign: str, results: Path | None, output: Path | None, as_json: bo
     from rich.console import Console
 
     from harness.analysis.campaigns import load_campaign
-    from harness.analysis.collect import collect
+    from harness.cli.collected import collected
     from harness.report import html
 
     path, described = output or layout.report, load_campaign(layout)
     limits, directives = _cluster(layout, described)
     with Console(stderr=True, emoji=False).status("collecting, fitting the model and drawing …"):
-        html.write(layout, collect(layout), described, path, limits, directives)
+        html.write(layout, collected(layout), described, path, limits, directives)
     if as_json:
         click.echo(json.dumps({"file": str(path), "bytes": path.stat().st_size}, ensure_ascii=False))
     else:

@@ -35,12 +35,12 @@ def stalls(campaign: str, results: Path | None, as_json: bool) -> None:
     from rich.console import Console
 
     from harness.analysis.campaigns import load_campaign
-    from harness.analysis.collect import collect
     from harness.analysis.ladder import ladders
     from harness.analysis.points import point_results
     from harness.analysis.scaling import naming_axes, point_label
+    from harness.cli.collected import collected
 
-    table, planned = collect(layout), load_campaign(layout)
+    table, planned = collected(layout), load_campaign(layout)
     found = ladders(point_results(table))
     names = naming_axes([ladder.result for ladder in found], planned.varied) if found else []
     labels = [point_label(ladder.result, names) for ladder in found]

@@ -62,6 +62,10 @@ def status(
         silence = " ".join(site.silence.split())
         said = f"the scheduler does not answer: {silence}; shown is what was known before"
         console.print(said, style="yellow", markup=False, soft_wrap=True)
+    if outcome.damaged:
+        from harness.model.ledger import NOT_SHOWN, damage_text
+
+        click.echo(f"harness: {damage_text(layout.ledger, outcome.damaged, NOT_SHOWN)}", err=True)
     if as_json:
         import json
 
@@ -83,5 +87,5 @@ def look(layout: CampaignLayout, site: Asking | None) -> Outcome:
     from harness.jobs.campaign import load_campaign
     from harness.jobs.view import present
 
-    campaign = load_campaign(layout)
-    return outcome_of(campaign, layout, campaign.tasks, present(campaign, layout, site))
+    campaign, damaged = load_campaign(layout), list[int]()
+    return outcome_of(campaign, layout, campaign.tasks, present(campaign, layout, site, damaged), damaged)

@@ -58,10 +58,10 @@ def table(
         raise click.UsageError("parquet is binary: give -o FILE")
     layout = chosen(campaign, results)
     from harness.analysis.campaigns import load_campaign
-    from harness.analysis.collect import collect
+    from harness.cli.collected import collected
     from harness.report import export, grid, mllog, scaling_grid, tables
 
-    described, runs = load_campaign(layout), collect(layout)
+    described, runs = load_campaign(layout), collected(layout)
     if as_json:
         _out(json.dumps(tables.points_records(runs, described), ensure_ascii=False, indent=1) + "\n", output)
     elif form == "parquet":

@@ -19,7 +19,7 @@ from harness.jobs.waiting import Waiting
 from harness.jobs.watch import Watcher
 from harness.model.campaign import Task
 from harness.model.job import JobState
-from harness.model.ledger import AttemptKey, AttemptStatus
+from harness.model.ledger import NOTHING_KNOWN, AttemptKey, AttemptStatus
 
 #: refusals one after another after which no further job is offered: the next thousand would be refused alike
 REFUSALS_IN_A_ROW = 3
@@ -90,14 +90,16 @@ class Driver:
         self._again.clear()  # what is missing is for the caller to say
 
     def adopt_strays(self) -> None:
-        """Attempt directories that the ledger does not know (it was lost, or we died before the intent)."""
+        """Attempt directories that the ledger does not know (it, or a line of it, was lost, or we died before the
+        intent)."""
+        known = self.ledger.statuses
         for group in self.workshop.groups_on_disk():
             script = str(self.workshop.layout.group(group.name).script)
-            unknown = [key for key in group.attempts if key not in self.ledger.statuses]
+            unknown = [key for key in group.attempts if known.get(key, NOTHING_KNOWN).lacks_intent]
             if any(self.workshop.paths(key).root.is_dir() for key in unknown):
                 self.ledger.intent(group.attempts, group.job_name, script, group.name, group.kind == "array")
         for key in self.workshop.on_disk():
-            if key not in self.ledger.statuses:
+            if known.get(key, NOTHING_KNOWN).lacks_intent:
                 self.ledger.intent([key], self.workshop.job_name(key), str(self.workshop.paths(key).script))
 
     def run(self, tasks: Sequence[Task]) -> None:

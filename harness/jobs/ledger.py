@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from harness.files import Appender, read_json_lines
+from harness.files import Appender, read_json_lines, read_lines, sealed_line
 from harness.model.job import JobState
-from harness.model.ledger import AttemptKey, AttemptStatus, apply, fold
+from harness.model.ledger import NOTE, AttemptKey, AttemptStatus, apply, fold
 
 #: what a note may be about, so that it counts for whoever comes next: the scheduler's JSON is of no use
 TEXT_ONLY = "text_only"
 
 
-def read_statuses(path: Path) -> dict[AttemptKey, AttemptStatus]:
-    """The present state of every attempt, for those who only look."""
-    return fold(read_json_lines(path))
+def read_statuses(path: Path, damaged: list[int] | None = None) -> dict[AttemptKey, AttemptStatus]:
+    """The present state of every attempt, for those who only look.
+
+    Args:
+        damaged: where given, the numbers of lines are added that are no record of an attempt.
+    """
+    return fold(_records(path), damaged)
+
+
+def _records(path: Path) -> Iterator[Mapping[str, Any] | None]:
+    """The record of each line, None where it is damaged."""
+    for line, record in read_lines(path):
+        yield record if record is not None or line.strip() else NOTE
 
 
 def is_text_only(path: Path) -> bool:
@@ -37,13 +47,15 @@ class Ledger:
 
     def __init__(self, path: Path, now: Callable[[], float]):
         self._now = now
-        records = list(read_json_lines(path))
-        self.statuses = fold(records)
-        self.is_text_only = _is_text_only(records)
+        records, damaged = list(_records(path)), list[int]()
+        self.statuses = fold(records, damaged)
+        #: numbers of lines that were no record of an attempt
+        self.damaged = tuple(damaged)
+        self.is_text_only = _is_text_only(record for record in records if record is not None)
         #: the highest attempt of each task, by point and repeat
         self.last: dict[tuple[str, int], int] = {}
         self._note_last(self.statuses)
-        self._appender = Appender(path)
+        self._appender = Appender(path, sealed_line)
 
     def intent(
         self, keys: Iterable[AttemptKey], job_name: str, script: str, group: str = "", is_array: bool = False

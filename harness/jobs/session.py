@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.model.cluster import Cluster
 from harness.model.job import JobState
+from harness.model.ledger import LOOKED_FOR, damage_text
 from harness.units import format_duration
 
 #: jobs of a campaign queued at once where the user sets no limit
@@ -50,12 +52,14 @@ def opened(
     retries: int = 0,
     stop: Stop | None = None,
     say: Callable[[str], None] = lambda _text: None,
+    warn: Callable[[str], None] = lambda text: print(f"harness: {text}", file=sys.stderr),
 ) -> Iterator[Driver]:
     """The driver of a campaign, already reconciled with what happened since the last one.
 
     Args:
         planned: a fresh plan, to make or widen the campaign with; None: the campaign as it is on disk.
         how: how tasks become jobs, and how many at a time.
+        warn: told where lines of the ledger are damaged, after what they told of has been looked for.
 
     Raises:
         LockError: another harness drives the campaign.
@@ -73,6 +77,8 @@ def opened(
         if driver.site.is_local:
             give_up_elsewhere(driver, socket.gethostname(), time.time())
         driver.reconcile()
+        if ledger.damaged:
+            warn(damage_text(layout.ledger, ledger.damaged, LOOKED_FOR))
         yield driver
         layout.stop.unlink(missing_ok=True)
 

@@ -72,9 +72,15 @@ class Rarely:
         return self._site.silence
 
 
-def present(campaign: Campaign, layout: CampaignLayout, site: Asking | None = None) -> dict[AttemptKey, AttemptStatus]:
-    """The state of every attempt now; the scheduler is asked where ``site`` is given."""
-    statuses = read_statuses(layout.ledger)
+def present(
+    campaign: Campaign, layout: CampaignLayout, site: Asking | None = None, damaged: list[int] | None = None
+) -> dict[AttemptKey, AttemptStatus]:
+    """The state of every attempt now; the scheduler is asked where ``site`` is given.
+
+    Args:
+        damaged: where given, the numbers of damaged lines of the ledger are added to it.
+    """
+    statuses = read_statuses(layout.ledger, damaged)
     for key in _active(statuses):
         statuses[key] = apply(statuses[key], _from_evidence(campaign, layout, key, statuses[key]))
     asked = {statuses[key].job_id for key in _active(statuses)} - {""}

@@ -1,7 +1,7 @@
 """The ledger's vocabulary: one JSON object a line in ``ledger.jsonl``, append-only, written by the login side.
 
 Every record has ``record`` (its kind), ``unix_s``, and, but for ``note``, the key ``point_id``, ``repeat``,
-``attempt``.
+``attempt``. Its last member, ``crc``, seals the line: see :func:`harness.files.sealed_line`; older ledgers have none.
 
 ``intent``     job_name, script: written and fsynced before the scheduler is asked; where the job has many attempts,
                group (its directory's name) and, in an array, index
@@ -15,7 +15,7 @@ Every record has ``record`` (its kind), ``unix_s``, and, but for ``note``, the k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -56,8 +56,31 @@ class AttemptStatus:
     started_unix_s: float | None = None
     ended_unix_s: float | None = None
 
+    @property
+    def lacks_intent(self) -> bool:
+        """Whether the line that names the job of an attempt under way is not there, or is damaged."""
+        return self.intended_unix_s is None and not self.state.ended
 
-_UNKNOWN = AttemptStatus()
+
+#: what an empty line of the file counts as: about no attempt, and no damage
+NOTE: Mapping[str, Any] = {"record": "note"}
+#: of attempts that the ledger does not know
+NOTHING_KNOWN = AttemptStatus()
+
+
+#: as many damaged lines are named by their numbers
+_MOST_NAMED = 10
+#: what comes of damaged lines for those who only look
+NOT_SHOWN = "it is not shown here; `harness wait` looks for it, by its directory and its name"
+#: and for those who submit, once they have looked
+LOOKED_FOR = "it was looked for, by its directory and its name, and nothing is submitted twice"
+
+
+def damage_text(path: object, damaged: Sequence[int], then: str) -> str:
+    """That lines of the ledger at ``path`` are damaged, what that means, and what comes of it."""
+    numbers = ", ".join(map(str, damaged[:_MOST_NAMED])) + (", …" if len(damaged) > _MOST_NAMED else "")
+    lines = f"line {numbers} is" if len(damaged) == 1 else f"{len(damaged)} lines ({numbers}) are"
+    return f"{path}: {lines} damaged and left out; a job that no other line tells of may be queued or running: {then}"
 
 
 def fold(
@@ -104,12 +127,12 @@ def apply(old: AttemptStatus | None, record: Mapping[str, Any]) -> AttemptStatus
     Raises:
         KeyError, ValueError: where the record lacks a field or holds an unknown state.
     """
-    status, when = old or _UNKNOWN, float(record["unix_s"])
+    status, when = old or NOTHING_KNOWN, float(record["unix_s"])
     kind = record["record"]
     if kind == "intent":
-        if status.intended_unix_s is not None and not status.refused:
-            return status
-        return _intended(record, when)
+        if status.refused:
+            return _intended(NOTHING_KNOWN, record, when)
+        return status if status.intended_unix_s is not None else _intended(status, record, when)
     if kind == "submitted":
         state = advance(status.state, JobState.QUEUED)
         return _changed(status, state=state, job_id=_text(record["job_id"]), submitted_unix_s=when)
@@ -138,10 +161,11 @@ def _text(value: Any) -> str:
     return text
 
 
-def _intended(record: Mapping[str, Any], when: float) -> AttemptStatus:
+def _intended(status: AttemptStatus, record: Mapping[str, Any], when: float) -> AttemptStatus:
+    """What is known already of an attempt stays: its first intent may have been on a line that is damaged."""
     index = record.get("index")
     return _changed(
-        _UNKNOWN,
+        status,
         job_name=_text(record["job_name"]),
         group=_text(record.get("group") or ""),
         index=None if index is None else int(index),

@@ -26,6 +26,7 @@ from harness.cli.main import cli
 from harness.layout import AttemptLayout
 from harness.model.axes import Axes
 from harness.model.event import STEP_COLUMNS
+from harness.model.ledger import NOT_SHOWN, damage_text
 
 DURATIONS = [1.0] + [0.2] * 40
 
@@ -117,7 +118,7 @@ def test_an_attempt_that_cannot_be_is_told_with_its_line(tmp_path: Path, attempt
     for _ in range(2):  # what was told is told again
         damage: list[str] = []
         table = collect_rows(campaign.layout, damage=damage)
-        assert damage == [f"{campaign.layout.ledger}:2: no record of an attempt; the line is left out"]
+        assert damage == [damage_text(campaign.layout.ledger, [2], NOT_SHOWN)]
         assert table["repeat"].to_pylist() == [0, 1, 2]
         assert table["attempt"].to_pylist() == [1, 1, 1]
         assert table["state"].to_pylist() == ["SUCCEEDED", "INTENDED", "INTENDED"]
@@ -128,7 +129,11 @@ def test_the_verb_names_damage_that_belongs_to_no_run_and_collects_the_rest(tmp_
     campaign.layout.ledger.write_text("torn\n")
     done = CliRunner().invoke(cli, ["collect", "fake", "--results", str(tmp_path)])
     assert done.exit_code == 0
-    assert f"{campaign.layout.ledger}:1: no record of an attempt" in done.stderr
+    said = damage_text(campaign.layout.ledger, [1], NOT_SHOWN)
+    assert done.stderr.strip() == f"harness: {said}"
+    assert said.startswith(
+        f"{campaign.layout.ledger}: line 1 is damaged and left out; a job that no other line tells of"
+    )
     assert done.stdout.startswith("1 attempts (1 SUCCEEDED)")
 
 
@@ -151,8 +156,8 @@ def test_the_lines_of_a_ledger_full_of_damage_are_counted(tmp_path: Path) -> Non
     ledger.write_text('{"record": "note", "unix_s": 1, "message": "m"}\n\n' + "torn\n" * 12)
     damage: list[str] = []
     assert collect_rows(campaign.layout, damage=damage)["state"].to_pylist() == ["SUCCEEDED"]
-    named = [f"{ledger}:{line}: no record of an attempt; the line is left out" for line in range(3, 13)]
-    assert damage == [*named, f"{ledger}: 2 lines more are left out"]
+    assert damage == [damage_text(ledger, range(3, 15), NOT_SHOWN)]
+    assert f"{ledger}: 12 lines (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, …) are damaged" in damage[0]
 
 
 def test_a_points_directory_that_cannot_be_listed_costs_no_other_run(
