@@ -81,6 +81,7 @@ def jube_row(what: str, directory: Path, kind: str, options: argparse.Namespace,
     if not theirs:
         return Row(what, ours_s * 1e3, "ms", note=note)
     ratio = paired_ratio([t / options.jube_runs for t in theirs], [ours_s] * len(theirs))
+    packages = f"{options.jube_runs} work packages{', whose log has the same numbers as lines' * (kind == 'columns')}"
     return Row(
         what,
         ours_s * 1e3,
@@ -91,7 +92,7 @@ def jube_row(what: str, directory: Path, kind: str, options: argparse.Namespace,
         ratio,
         "≥ 20",
         ratio.value >= 20,
-        f"{options.jube_runs} work packages{', whose log has the same numbers as lines' * (kind == 'columns')}; {note}",
+        f"{packages}; {PROCESSES} processes of ours, one of theirs; {note}",
     )
 
 
@@ -105,8 +106,8 @@ def foreign_row(directory: Path, options: argparse.Namespace) -> tuple[Row, floa
     def once() -> float:
         return seconds(lambda: run(*command))
 
-    once(), bare("regex", directory, 1, "alcf")
-    pairs = [(once(), bare("regex", directory, 1, "alcf")) for _ in range(options.pairs)]
+    once(), bare("regex", directory, PROCESSES, "alcf")
+    pairs = [(once(), bare("regex", directory, PROCESSES, "alcf")) for _ in range(options.pairs)]
     ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
     ratio = paired_ratio(ours, theirs)
     row = Row(
@@ -119,7 +120,7 @@ def foreign_row(directory: Path, options: argparse.Namespace) -> tuple[Row, floa
         ratio,
         "≤ 2",
         ratio.value <= 2,
-        "pattern alcf, one process, whole commands",
+        f"pattern alcf, {PROCESSES} processes, whole commands",
     )
     return row, median(ours) / count
 

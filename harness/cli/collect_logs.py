@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def collect_logs(globs: Sequence[str], pattern: str, facts: Sequence[str], output: Path | None, as_json: bool) -> None:
     """Read the logs, then print their table, or write it where ``output`` is given (``.csv`` or ``.parquet``)."""
     need_packages()
-    # numpy's algebra starts a thread for each CPU, which waits busily for work that never comes: half of the CPU time
+    # numpy's algebra starts a thread for each CPU, which waits busily for work that never comes
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from harness.analysis.foreign import patterns, table
 
