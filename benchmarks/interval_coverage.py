@@ -9,7 +9,7 @@ have too few steps for the correlation between them; ``unsteady``: said to be so
 ``window``: the same over the steady window that was chosen from the steps themselves.
 ``repeats``: points of several runs and their ratio, where runs scatter more than each knows.
 ``many``: campaigns of many points measured twice, nothing changed.
-``fastest``: the one of several equal points that was measured to be the fastest.
+``fastest``: the one of several points that was measured to be the fastest.
 ``plateau``: measured plateaus, and curves that rise by 3 and 6 % with each doubling from there on.
 ``recommend``: rates expected by the capacity model, their ceilings, and what is asked for.
 """
@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.analysis import stats, steady
+from harness.analysis.best import chosen_from
 from harness.analysis.capacity import Group, Observation, pooled
 from harness.analysis.capacity_lanes import Setting
 from harness.analysis.recommend import Answer, recommend
@@ -132,18 +133,36 @@ def many() -> None:
 
 
 def fastest() -> None:
-    """``bias``: of its rate, in units of the runs' scatter."""
-    print(f"{'points':>6} {'runs':>5} {'point':>9} {'bias':>6}")
-    for points in (1, 5, 40):
-        for runs in (2, 3, 5):
-            generator = np.random.default_rng(1)
-            best = [
-                max((point(generator, runs, 0.05) for _ in range(points)), key=lambda one: one.value)
-                for _ in range(RUNS // 4)
-            ]
-            held = np.mean([one.low <= 1 <= one.high for one in best])
-            bias = np.mean([math.log(one.value) for one in best]) / 0.05
-            print(f"{points:6d} {runs:5d} {held:9.3f} {bias:6.2f}", flush=True)
+    """``point``: its own interval; ``chosen``: that which allows for the choice; ``wider``: its width against that.
+
+    ``bias``: of its rate, in units of the runs' scatter. ``unlike``: points scatter by unlike amounts.
+    """
+    print(f"{'rates':>8} {'points':>6} {'runs':>5} {'point':>9} {'chosen':>9} {'wider':>6} {'bias':>6}")
+    for name in ("equal", "rising", "unlike"):
+        for points in (2, 5, 14, 40):
+            for runs in (2, 3, 4, 5):
+                shares = np.mean(found := _fastest_of(name, points, runs), axis=0)
+                wider = np.median([row[2] for row in found])
+                numbers = f"{shares[0]:9.3f} {shares[1]:9.3f} {wider:6.2f} {shares[3]:6.2f}"
+                print(f"{name:>8} {points:6d} {runs:5d} {numbers}", flush=True)
+
+
+def _fastest_of(name: str, points: int, runs: int) -> list[tuple[float, ...]]:
+    generator = np.random.default_rng(1)
+    # from 30 % to the plateau that the last third is on
+    rising = name == "rising"
+    truths = [min(1.0, 0.3 + 0.9 * place / (points - 1)) if rising else 1.0 for place in range(points)]
+    found = []
+    for _ in range(RUNS // 4):
+        scatters = 0.05 * np.exp(0.5 * generator.normal(size=points) if name == "unlike" else np.zeros(points))
+        seen = [point(generator, runs, float(s), truth) for s, truth in zip(scatters, truths, strict=True)]
+        chosen, _ = chosen_from(seen)
+        index = max(range(points), key=lambda place: seen[place].value)
+        own, wide, truth = seen[index], chosen[index], truths[index]
+        held = [float(one.low <= truth <= one.high) for one in (own, wide)]
+        wider = math.log(wide.high / wide.low) / math.log(own.high / own.low)
+        found.append((*held, wider, math.log(own.value / truth) / 0.05))
+    return found
 
 
 @dataclass(frozen=True)

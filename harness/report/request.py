@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis import stats
+from harness.analysis.best import chosen_from
 from harness.analysis.points import PointResult, point_results
 from harness.analysis.scaling import (
     RESOURCES,
@@ -22,6 +23,7 @@ from harness.analysis.scaling import (
     primary_axis,
     series_along,
 )
+from harness.analysis.stats import Estimate
 from harness.model.campaign import Campaign
 from harness.report.numbers import with_interval
 
@@ -31,10 +33,11 @@ ENOUGH = 0.95
 TRAINING = ("workload", "framework", "model", "batch_size")
 #: What a job asks for or sets, in the order in which less of it is preferred.
 KNOBS = ("nodes", "cpu_cores", "ranks_per_node", "workers", "parallel_threads", "prefetch", "storage")
-#: The best of so many is likely to owe some of its rate to chance: its interval holds the truth too seldom.
+#: The best of so many is likely to owe some of its rate to chance: the interval allows for that, the rate does not.
 MANY = 14
 #: More series than this are counted, not named.
 MOST_SERIES = 8
+_ONCE = "From one run each, whose intervals do not know how runs differ: repeat before relying on it"
 
 
 def requests(table: pd.DataFrame, campaign: Campaign) -> list[str]:
@@ -68,12 +71,34 @@ def _least_of(members: Sequence[PointResult], names: Sequence[str]) -> str:
     axes = {name: best.axes.get(name) for name in (*TRAINING[:2], *names) if name not in KNOBS}
     subject = label({name: value for name, value in axes.items() if value not in (None, "none")})
     knobs = [name for name in names if name in KNOBS]
-    advice = f"request {point_label(least, knobs)} for {with_interval(least.rate)} images/s"
+    rates = _Chosen(members)
+    advice = f"request {point_label(least, knobs)} for {rates.of(least)} images/s"
     said = f"{subject}: of all that was measured, {advice}"
     if least is not best:
-        said += f", against {with_interval(best.rate)} with {point_label(best, knobs)}"
-    once = ". From one run each: repeat before relying on it" if min(least.runs, best.runs) < 2 else ""
-    return f"{said}{once}."
+        said += f", against {rates.of(best)} with {point_label(best, knobs)}"
+    once = [_ONCE] if min(least.runs, best.runs) < 2 else rates.remark(least, best)
+    return ". ".join([said, *once]) + "."
+
+
+class _Chosen:
+    """Rates as they are shown of points that are chosen from ``results`` for what was measured there."""
+
+    def __init__(self, results: Sequence[PointResult]):
+        found, self.able = chosen_from([r.rate for r in results])
+        self._estimates = {r.point_id: estimate for r, estimate in zip(results, found, strict=True)}
+
+    def of(self, result: PointResult) -> str:
+        return with_interval(self._estimate(result))
+
+    def remark(self, *shown: PointResult) -> list[str]:
+        """Why intervals are not those of the table, where they are not."""
+        if all(self._estimate(r).high <= r.rate.high or not r.rate.known for r in shown):
+            return []
+        return [f"Wider in brackets than in the table, since it was chosen among {self.able} that may be the best"]
+
+    def _estimate(self, result: PointResult) -> Estimate:
+        # how runs differ is not known of any, so no width would do
+        return self._estimates[result.point_id] if result.runs > 1 else result.rate
 
 
 def _amounts(result: PointResult) -> tuple[float, ...]:
@@ -101,14 +126,16 @@ def _fastest_of(members: Sequence[PointResult], names: Sequence[str]) -> str:
         return (
             f"{label(axes)}: {with_interval(first.rate)} images/s at the only point to rely on; there is no choice yet."
         )
-    said = f"{label(axes)}: the fastest was {point_label(first, names)} with {with_interval(first.rate)} images/s"
+    rates = _Chosen([first, *others])
+    said = f"{label(axes)}: the fastest was {point_label(first, names)} with {rates.of(first)} images/s"
     alike = [point_label(r, names) for r in others if not stats.ratio(first.rate, r.rate).differs_from(1.0)]
     if alike:
         more = f" and {len(alike) - 3} more" if len(alike) > 3 else ""
         said += f". Not to be told apart from it: {'; '.join(alike[:3])}{more}"
     if 1 + len(alike) >= MANY:
         said += f". It is the best of {1 + len(alike)} alike, so its rate is likely too high"
-    return said + "."
+    once = [_ONCE] if first.runs < 2 else rates.remark(first)
+    return ". ".join([said, *once]) + "."
 
 
 def _request(series: Series) -> str:
@@ -119,10 +146,12 @@ def _request(series: Series) -> str:
         return f"{subject}: no advice, since {reason}."
     best = max(trusted, key=lambda step: step.result.rate.value)
     least = next(step for step in trusted if step.result.rate.value >= ENOUGH * best.result.rate.value)
-    advice = f"request {_amount(series, least)} for {with_interval(least.result.rate)} images/s"
+    rates = _Chosen([step.result for step in trusted])
+    advice = f"request {_amount(series, least)} for {rates.of(least.result)} images/s"
     if least is not best:
-        advice += f", against {with_interval(best.result.rate)} with {_amount(series, best)}"
-    return ". ".join([f"{subject}: {advice}", *_limits(series, trusted, least, best)]) + "."
+        advice += f", against {rates.of(best.result)} with {_amount(series, best)}"
+    remarks = rates.remark(least.result, best.result)
+    return ". ".join([f"{subject}: {advice}", *_limits(series, trusted, least, best), *remarks]) + "."
 
 
 def _subject(series: Series) -> str:
@@ -144,7 +173,7 @@ def _limits(series: Series, trusted: Sequence[Step], least: Step, best: Step) ->
     if best is series.steps[-1] and _still_rising(trusted):
         said.append("The rate still rises there; more was not measured")
     if min(least.result.runs, best.result.runs) < 2:
-        said.append("From one run each: repeat before relying on it")
+        said.append(_ONCE)
     return said
 
 
