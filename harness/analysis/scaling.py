@@ -18,12 +18,15 @@ RESOURCES = frozenset({"cpu_cores", "workers", "parallel_threads", "nodes", "ran
 
 @dataclass(frozen=True)
 class Step:
-    """One point of a series: ``x`` on the axis; ``speedup`` against the series' first measured point."""
+    """One point of a series: ``x`` on the axis; ``speedup`` against the series' first measured point.
+
+    ``efficiency``: the speed-up over the ratio of the resources, which is exact: its interval is the speed-up's.
+    """
 
     x: float
     result: PointResult
     speedup: Estimate
-    efficiency: float
+    efficiency: Estimate
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ def _steps(members: Sequence[PointResult], axis: str) -> tuple[Step, ...]:
     for result in ordered:
         x, first = float(result.axes[axis]), float(base.axes[axis])
         speedup = stats.ratio(result.rate, base.rate) if result is not base else _one()
-        efficiency = speedup.value / (x / first) if first > 0 else float("nan")
+        efficiency = stats.scaled(speedup, first / x) if first > 0 else stats.UNKNOWN
         steps.append(Step(x, result, speedup, efficiency))
     return tuple(steps)
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -286,6 +286,11 @@ def ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
     parts = sum(v**2 / e.df for v, e in ((a, numerator), (b, denominator)) if v > 0)
     df = (a + b) ** 2 / parts if parts > 0 else math.inf
     return Estimate(value, math.sqrt(a + b), df, min(numerator.n, denominator.n), "ratio")
+
+
+def scaled(estimate: Estimate, factor: float) -> Estimate:
+    """The quantity times an exact positive number: its relative error stays."""
+    return replace(estimate, value=estimate.value * factor)
 
 
 def surely_unlike_one(ratios: Sequence[Estimate]) -> list[bool]:

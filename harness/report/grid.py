@@ -108,10 +108,19 @@ def _notes(table: pd.DataFrame, campaign: Campaign, results: Sequence[PointResul
             word = name.removeprefix("options.").replace("_", " ")
             notes.append(f"No column: {word}, which goes with the others ({', '.join(values)}).")
     unlike = ", which are not of one number of images: compare images/s" if unlike_steps(results) else ""
-    notes.append(f"In brackets: 95 % interval. Time: the timed steps alone{unlike}.")
-    if any(r.rate.kind == "within" for r in results):
-        notes.append("Intervals of points with one run come from within that run: the spread between runs is unknown.")
+    notes.append(f"{interval_note(results)} Time: the timed steps alone{unlike}.")
     return tuple(notes)
+
+
+def interval_note(results: Sequence[PointResult]) -> str:
+    """What is in brackets, and of what it tells nothing."""
+    kinds = {r.rate.kind for r in results if r.rate.known}
+    if "within" not in kinds:
+        return "In brackets: 95 % interval."
+    if kinds == {"within"}:
+        return "In brackets: 95 % interval within the one run of each point, which tells nothing of how runs differ."
+    alone = "that of a point with one run is within it, which tells nothing of how runs differ"
+    return f"In brackets: 95 % interval; {alone}."
 
 
 def pivot_grids(table: pd.DataFrame, campaign: Campaign, row_axis: str, column_axis: str) -> list[Grid]:

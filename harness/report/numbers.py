@@ -70,6 +70,24 @@ def with_interval(estimate: Estimate) -> str:
     return bracketed(estimate.value, estimate.low, estimate.high)
 
 
+def percent(estimate: Estimate) -> str:
+    """``70% [61, 80]``: whole per cent at least; ``70%`` where no interval is known or it has no width."""
+    if not math.isfinite(estimate.value):
+        return DASH
+    if not estimate.known or exact(estimate):
+        return f"{estimate.value:.0%}"
+    return percents(estimate.value, estimate.low, estimate.high)
+
+
+def percents(value: float, low: float, high: float) -> str:
+    """``70% [61, 80]``; the value alone where the interval has no width."""
+    if high - low <= _NO_WIDTH * abs(value):
+        return f"{value:.0%}"
+    decimals = max(_decimals(100 * low, 100 * high), 0)
+    shown = [f"{100 * number:.{decimals}f}" for number in (value, low, high)]
+    return f"{shown[0]}% [{shown[1]}, {shown[2]}]"
+
+
 def duration(seconds: float) -> str:
     """``12.3 s``, ``4 min 10 s``, ``3 h 05 min``."""
     if not math.isfinite(seconds):

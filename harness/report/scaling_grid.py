@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 
 from harness.analysis.points import point_results
 from harness.analysis.scaling import RESOURCES, label, primary_axis, series_along
 from harness.errors import UserError
 from harness.model.campaign import Campaign
-from harness.report.grid import Grid, text
-from harness.report.numbers import DASH, with_interval
+from harness.report.grid import Grid, interval_note, text
+from harness.report.numbers import DASH, percent, with_interval
 
 
 def scaling_grid(table: pd.DataFrame, campaign: Campaign, axis: str | None = None) -> Grid:
@@ -26,17 +24,19 @@ def scaling_grid(table: pd.DataFrame, campaign: Campaign, axis: str | None = Non
         raise UserError(f"{campaign.name} varies no numeric axis: there is nothing that scales")
     several = False
     rows = []
-    for series in series_along(results, campaign.varied, axis):
+    found = series_along(results, campaign.varied, axis)
+    for series in found:
         several = several or bool(series.key)
         for step in series.steps:
             doubt = "" if step.result.trusted else " ?"
-            efficiency = f"{step.efficiency:.0%}" if axis in RESOURCES and math.isfinite(step.efficiency) else DASH
+            efficiency = percent(step.efficiency) if axis in RESOURCES else DASH
             rate = f"{with_interval(step.result.rate)} n={step.result.runs}{doubt}"
             rows.append((label(series.key), text(step.x), rate, with_interval(step.speedup), efficiency))
     headers = ("series", axis.replace("_", " "), "images/s", "speed-up", "efficiency")
     numeric = (False, True, True, True, True)
-    notes = ["In brackets: 95 % interval; n: runs. Speed-up: against the first point of the series."]
+    shown = [step.result for series in found for step in series.steps]
+    notes = [f"{interval_note(shown)} n: runs. Speed-up: against the first point of the series."]
     notes += ["?: not to be relied on, see `harness check`."] if any(" ?" in row[2] for row in rows) else []
     first = 0 if several else 1
-    shown = tuple(row[first:] for row in rows)
-    return Grid(f"{campaign.name}: scaling", headers[first:], numeric[first:], shown, tuple(notes))
+    cells = tuple(row[first:] for row in rows)
+    return Grid(f"{campaign.name}: scaling", headers[first:], numeric[first:], cells, tuple(notes))

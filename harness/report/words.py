@@ -26,7 +26,7 @@ from harness.analysis.scaling import (
 from harness.analysis.stats import Estimate
 from harness.model.campaign import Campaign
 from harness.report.grid import text
-from harness.report.numbers import number, with_interval
+from harness.report.numbers import number, percent, with_interval
 
 #: More results than this are summed up.
 MOST_SENTENCES = 8
@@ -140,8 +140,8 @@ def _needed(base: Step, last: Step) -> str:
 
 
 def _efficiency(series: Series, last: Step) -> str:
-    known = series.axis in RESOURCES and math.isfinite(last.efficiency)
-    return f"; efficiency {last.efficiency:.0%}" if known else ""
+    known = series.axis in RESOURCES and math.isfinite(last.efficiency.value)
+    return f"; efficiency {percent(last.efficiency)}" if known else ""
 
 
 def _best(series: Series, last: Step) -> str:
@@ -256,7 +256,9 @@ def _next(results: Sequence[PointResult], series: Sequence[Series], campaign: Ca
     few = min((r.runs for r in results if r.runs), default=0)
     if few and few < 3 and (unresolved or few == 1):
         return [f"Next: repeat (`repeats: {max(3, few + 2)}` in the sweep); what is measured already is kept."]
-    growing = [s for s in series if s.axis in RESOURCES and len(s.steps) > 1 and s.steps[-1].efficiency > WORTH_MORE]
+    growing = [
+        s for s in series if s.axis in RESOURCES and len(s.steps) > 1 and s.steps[-1].efficiency.value > WORTH_MORE
+    ]
     if growing:
         top = max(step.x for one in growing for step in one.steps)
         unit = growing[0].axis.replace("_", " ")

@@ -201,15 +201,18 @@ def finish(figure: Figure, axes: Sequence[Axes], data: Curves, campaign: Campaig
     places = {style.wrapped(label): place for place, label in enumerate(data.labels)}
     handles = sorted(style.handles_of(axes).items(), key=lambda item: places.get(item[0], -1))
     style.legend_below(figure, dict(handles))
-    style.note(figure, campaign, style.of_all(axes, data.panels, "panels") + _note(data))
+    style.note(figure, campaign, style.of_all(axes, data.panels, "panels") + _note(data, campaign.repeats))
 
 
-def _note(data: Curves) -> str:
+def _note(data: Curves, repeats: int) -> str:
     lines = [line for panel in data.panels for line in panel.lines]
     if len(data.labels) > style.MOST_NAMED:
         parts = [f"{len(data.labels)} series, named in the table"]
     elif any(math.isfinite(v) for line in lines for v in line.low):
-        parts = ["bars: 95 % interval" + (", some longer than shown" if longer_than_shown(data.panels) else "")]
+        within = " within one run, not between runs" if repeats == 1 else ""
+        parts = [
+            f"bars: 95 % interval{within}" + (", some longer than shown" if longer_than_shown(data.panels) else "")
+        ]
     else:
         parts = ["no intervals: too few runs and steps"]
     if any(d for line in lines for d in line.doubtful):

@@ -106,12 +106,16 @@ def test_speedup_and_efficiency_along_an_axis(tmp_path: Path) -> None:
     for storage in ("hpctmp", "scratch"):
         for cores, step_s in ((1, 0.2), (2, 0.1), (4, 0.08)):
             for repeat in range(2):
-                campaign.add(axes(cores, storage=storage), run(step_s), repeat=repeat)
+                slower = 1 + 0.02 * repeat
+                campaign.add(axes(cores, storage=storage), run(step_s * slower), repeat=repeat)
     series = scaling.series_along(results_of(campaign), campaign.varied, "cpu_cores")
     assert [one.key for one in series] == [{"storage": "hpctmp"}, {"storage": "scratch"}]
     assert [step.x for step in series[0].steps] == [1, 2, 4]
     assert [step.speedup.value for step in series[0].steps] == pytest.approx([1, 2, 2.5])
-    assert [step.efficiency for step in series[0].steps] == pytest.approx([1, 1, 0.625])
+    assert [step.efficiency.value for step in series[0].steps] == pytest.approx([1, 1, 0.625])
+    for step in series[0].steps:
+        ends = [end * series[0].steps[0].x / step.x for end in (step.speedup.low, step.speedup.high)]
+        assert [step.efficiency.low, step.efficiency.high] == pytest.approx(ends)
 
 
 def test_derived_axes_split_no_series(tmp_path: Path) -> None:

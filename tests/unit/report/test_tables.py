@@ -49,8 +49,8 @@ def test_the_terminal_table(two_cores: tuple[pd.DataFrame, Campaign]) -> None:
             "        1     160.0  4.00 s         1  2",
             "        2     290.9  2.20 s     1.818  1 of 2  FAILED, few independent steps",
             "Data: synthetic (not the published sets).",
-            "In brackets: 95 % interval. Time: the timed steps alone.",
-            "Intervals of points with one run come from within that run: the spread between runs is unknown.",
+            "In brackets: 95 % interval; that of a point with one run is within it, which tells nothing of how runs "
+            "differ. Time: the timed steps alone.",
         ]
     )
 

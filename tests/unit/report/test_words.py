@@ -34,7 +34,7 @@ def test_a_clear_speedup_is_claimed_with_its_interval(tmp_path: Path) -> None:
     sentences = said(cores_campaign(tmp_path, {1: [0.2, 0.202, 0.198], 2: [0.12, 0.121, 0.119]}))
     assert sentences[0] == (
         "resnet20_cifar10 in torch: 2 cpu cores give 1.67 [1.63, 1.70] times the images/s of 1 "
-        "(3 runs each; efficiency 83%)."
+        "(3 runs each; efficiency 83.3% [81.6, 85.1])."
     )
     assert sentences[-1].startswith("Next: try more than 2 cpu cores")
 
