@@ -59,9 +59,12 @@ stop() {
   message="told to stop by SIG$1"
   [ -z "$child" ] || kill -TERM "$child" 2>/dev/null
 }
-trap 'stop TERM' TERM
-trap 'stop USR1' USR1
-trap 'stop INT' INT
+listen() {
+  trap 'stop TERM' TERM
+  trap 'stop USR1' USR1
+  trap 'stop INT' INT
+}
+listen
 
 # A signal to all of the job's processes must not leave a claim of ours that looks like another job's.
 if ! (trap '' TERM USR1 INT && exec mkdir "$attempt_dir/started") 2>/dev/null; then
@@ -122,6 +125,11 @@ fi
 set -u
 export PYTHONPATH=/home/user/dl-batch-harness"${PYTHONPATH:+:$PYTHONPATH}"
 if [ "$EUID" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+# What the site's lines may have left of their own would lose the evidence, or give a failed run another cause.
+set +e +f +o pipefail
+trap finish EXIT
+listen
+cd "$attempt_dir" || fail "cannot enter the attempt directory"
 
 launcher=mpirun
 command -v "$launcher" >/dev/null || fail "no $launcher on $(uname -n): see modules and mpi.command in the cluster's file"

@@ -57,9 +57,12 @@ stop() {
   message="told to stop by SIG$1"
   [ -z "$child" ] || kill -TERM "$child" 2>/dev/null
 }
-trap 'stop TERM' TERM
-trap 'stop USR1' USR1
-trap 'stop INT' INT
+listen() {
+  trap 'stop TERM' TERM
+  trap 'stop USR1' USR1
+  trap 'stop INT' INT
+}
+listen
 
 # A signal to all of the job's processes must not leave a claim of ours that looks like another job's.
 if ! (trap '' TERM USR1 INT && exec mkdir "$attempt_dir/started") 2>/dev/null; then

@@ -307,6 +307,15 @@ def test_modules_conda_and_prelude_come_before_the_launcher(bench: Bench) -> Non
     assert bench.evil() == []
 
 
+def test_what_a_sites_lines_leave_behind_costs_no_evidence(bench: Bench) -> None:
+    bench.changes = {"prelude": ("set -efo pipefail", "trap 'echo bye' EXIT", "trap '' TERM", "cd /")}
+    bench.behave("import pathlib; pathlib.Path('here').touch(); sys.exit(7)")
+    assert bench.run()[0] == 7
+    assert (bench.exit.code, bench.exit.cause) == (7, "exit")
+    assert (bench.attempt / "here").exists()
+    assert "bye" not in bench.log("stdout")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
