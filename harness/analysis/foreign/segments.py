@@ -116,12 +116,14 @@ class _Splitter:
 
     def _step_lines(self, begin: int, end: int) -> Iterator[tuple[int, dict[str, float]]]:
         """Where step lines begin, and what they say; of several expressions that know a line the first one counts."""
-        text, found = self._log.text, dict[int, dict[str, float]]()
+        text, found = self._log.text, dict[int, tuple[_Reader, re.Match[str]]]()
         for reader in self._step_readers:
             for place, match in reader.lines.each(text, begin, end):
-                if place not in found:
-                    found[place] = cast(dict[str, float], reader.values(match))
-        yield from sorted(found.items())
+                found.setdefault(place, (reader, match))
+        # what they say is read when it is asked for: often the first of them settles how the others are read
+        for place in sorted(found):
+            reader, match = found[place]
+            yield place, cast(dict[str, float], reader.values(match))
 
 
 def _late(values: Mapping[str, float], segment: Segment) -> bool:
