@@ -47,6 +47,7 @@ BANISHED = {
     "status": [
         *ACCIDENTS,
         "harness.cli.options",
+        "harness.cli.plan",
         "harness.config",
         "harness.jobs.drive",
         "harness.jobs.render",
