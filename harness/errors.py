@@ -65,6 +65,7 @@ _REMEDIES = {
     errno.EPERM: "change its permissions, or name another place",
     errno.EROFS: "name a place that can be written",
     errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EFBIG: "raise the limit of a file's size, ulimit -f, then give the same command again",
     errno.EIO: "the file system has failed; try again later, or name another place",
     errno.ESTALE: "the file system has changed beneath; give the same command again",
     errno.EMFILE: "raise the limit of open files: ulimit -n",

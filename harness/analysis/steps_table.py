@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.analysis import arrow
-from harness.files import sync_directory
+from harness.files import naming, sync_directory
 from harness.model.columns import STEP_TABLE_COLUMNS
 from harness.model.event import STEP_COLUMNS
 
@@ -52,13 +52,15 @@ class StepsWriter:
         return self
 
     def __exit__(self, kind: Any, *_: object) -> None:
-        if kind is None:
-            self._flush()
-        self._writer.close()
-        if kind is not None:
+        try:
+            with naming(self._path):
+                if kind is None:
+                    self._flush()
+                self._writer.close()
+                if kind is None:
+                    self._temporary.replace(self._path)
+        finally:  # it is there yet where the disk was full, too
             self._temporary.unlink(missing_ok=True)
-            return
-        self._temporary.replace(self._path)
         sync_directory(self._path.parent)
 
     def write(self, table: pa.Table) -> None:
@@ -66,7 +68,8 @@ class StepsWriter:
         self._waiting.append(table)
         self._rows += len(table)
         if self._rows >= ROW_GROUP:
-            self._flush()
+            with naming(self._path):
+                self._flush()
 
     def _flush(self) -> None:
         if self._rows:

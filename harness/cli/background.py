@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
+import click
 from rich.console import Console
 
 from harness.cli import preflight
@@ -19,6 +20,7 @@ from harness.jobs.lock import read_holder
 from harness.jobs.provenance import outdated
 from harness.jobs.tasks import missing_tasks
 from harness.layout import CampaignLayout
+from harness.model.ledger import LOOKED_FOR, NOT_SHOWN, damage_text
 
 LOG_NAME = "harness.log"
 START_PATIENCE_S = 20.0
@@ -32,7 +34,8 @@ def run_in_background(choice: SweepChoice, wishes: Wishes, console: Console) -> 
     """
     campaign, cluster = choice.plan()
     layout = choice.layout(campaign)
-    statuses = read_statuses(layout.ledger)
+    damaged: list[int] = []
+    statuses = read_statuses(layout.ledger, damaged)
     missing = missing_tasks(campaign.tasks, statuses, wishes.fresh, outdated(campaign, layout, statuses))
     preflight.check(cluster, [campaign.points[point_id] for point_id in dict.fromkeys(t.point_id for t in missing)])
     show_refusals(campaign, console)
@@ -42,7 +45,9 @@ def run_in_background(choice: SweepChoice, wishes: Wishes, console: Console) -> 
         console.print(f"{len(missing)} runs go on in the background; {follow}", markup=False, soft_wrap=True)
     else:
         console.print("nothing to run: all is measured, or under way; --fresh measures again")
-    return outcome_of(campaign, layout, campaign.tasks, read_statuses(layout.ledger))
+    if damaged:
+        click.echo(f"harness: {damage_text(layout.ledger, damaged, LOOKED_FOR if missing else NOT_SHOWN)}", err=True)
+    return outcome_of(campaign, layout, campaign.tasks, read_statuses(layout.ledger), damaged)
 
 
 def _start(choice: SweepChoice, wishes: Wishes, layout: CampaignLayout, console: Console) -> None:

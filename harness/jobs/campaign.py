@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from harness.errors import UserError, nearest
+from harness.errors import UserError, nearest, of_the_system
 from harness.files import read_file, write_atomically
 from harness.jobs.ledger import read_statuses
 from harness.layout import SHARD_ABOVE, CampaignLayout
@@ -32,8 +32,10 @@ def read_campaign(path: Path) -> Campaign | None:
         return parse_campaign(read_file(path))
     except FileNotFoundError:
         return None
-    except (OSError, ValidationError) as error:
-        text = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
+    except OSError as error:
+        raise UserError(of_the_system(error, path)) from None
+    except ValidationError as error:
+        text = str(error).splitlines()[0]
         raise UserError(f"{path} cannot be read: {text}; move the directory away, or restore the file") from None
 
 

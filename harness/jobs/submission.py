@@ -108,7 +108,8 @@ def write(
 
 def _new_group(workshop: Workshop, batch: Batch, keys: tuple[AttemptKey, ...]) -> tuple[Group, GroupLayout]:
     assert batch.kind != "single", "an attempt alone has no group"
-    number = 1 + max((int(path.name[1:]) for path in workshop.layout.groups.glob("g[0-9]*")), default=0)
+    taken = (int(path.name[1:]) for path in workshop.layout.groups.glob("g[0-9]*") if path.name[1:].isdecimal())
+    number = 1 + max(taken, default=0)
     name, campaign = f"g{number}", workshop.campaign
     paths = workshop.layout.group(name)
     paths.root.mkdir(parents=True)

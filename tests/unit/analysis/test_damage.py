@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from harness.analysis.collect import collect, collect_rows
 from harness.analysis.evidence import read_run
 from harness.analysis.rows_table import to_frame
 from harness.cli.main import cli
+from harness.errors import of_the_system
 from harness.layout import AttemptLayout
 from harness.model.axes import Axes
 from harness.model.event import STEP_COLUMNS
@@ -248,3 +250,21 @@ def test_images_beyond_whole_numbers_are_unknown(tmp_path: Path, recwarn: pytest
     steps = pd.read_parquet(campaign.layout.steps_parquet)
     assert steps[["step", "fresh", "consumed"]].iloc[-1].isna().tolist() == [False, True, False]
     assert not recwarn.list
+
+
+def test_a_disk_that_is_full_under_the_steps_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    campaign, layout = campaign_in(tmp_path)
+    collect(campaign.layout)
+    kept = {path: path.read_bytes() for path in campaign.layout.root.glob("*.parquet")}
+    (layout.root / "events.r1.jsonl").unlink()  # so that there is something to collect
+    limit, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught:
+            collect(campaign.layout)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    assert str(caught.value.filename) == str(campaign.layout.steps_parquet)
+    assert "ulimit -f" in of_the_system(caught.value)
+    assert {path: path.read_bytes() for path in campaign.layout.root.glob("*.parquet")} == kept
+    assert not list(campaign.layout.root.glob(".steps*"))

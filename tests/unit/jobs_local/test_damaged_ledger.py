@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from simulation_support import World, campaign
 
 from harness.cli.main import cli
+from harness.errors import UserError
 from harness.jobs.drive import Driver
 from harness.jobs.ledger import read_statuses
 from harness.jobs.local_registry import STATE_VARIABLE
@@ -165,3 +166,18 @@ def test_damaged_lines_are_told_in_json(tmp_path: Path, monkeypatch: pytest.Monk
         assert json.loads(done.stdout)["damaged_ledger_lines"] == [2, 3]
     done = CliRunner().invoke(cli, ["collect", layout.root.name, "--results", str(tmp_path), "--json"])
     assert json.loads(done.stdout)["damage"] == [damage_text(layout.ledger, [2, 3], NOT_SHOWN)]
+
+
+def test_a_directory_beside_the_groups_costs_nothing(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "array")
+    (world.layout.groups / "g7 (copy)").mkdir(parents=True)
+    assert_once(world)
+
+
+def test_a_campaign_that_cannot_be_read_is_told_with_what_the_system_said(tmp_path: Path) -> None:
+    layout = finished(tmp_path)
+    layout.meta.unlink()
+    layout.meta.mkdir()
+    done = CliRunner().invoke(cli, ["status", layout.root.name, "--results", str(tmp_path)])
+    assert isinstance(done.exception, UserError)
+    assert str(done.exception) == f"{layout.meta}: Is a directory"
