@@ -10,7 +10,7 @@ from typing import Any
 
 from scipy.special import digamma
 
-from harness.analysis import findings
+from harness.analysis import arrays, findings
 from harness.analysis.capacity_lanes import Setting
 from harness.analysis.points import PointResult, failed_and_ended, sort_key
 from harness.analysis.scaling import label
@@ -189,23 +189,26 @@ def pooled(observations: Sequence[Observation]) -> tuple[Observation, ...]:
     The scatter of two or three runs tells that of a point to a factor of two or worse: weights that follow it rest a
     fit on the points that agreed by luck. So each variance is averaged with the one usual here: the geometric mean of
     all, corrected for its bias (Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3), which one disturbed point does not
-    move far. A point run once is taken to scatter as is usual. Fewer than two points with repeats tell nothing.
+    move far. A point run once is taken to scatter as is usual, by Student's t the more so the fewer repeats tell what
+    is: those of one point alone do, where there are no others.
     """
     repeated = [(o.runs - 1, o.runs * o.se_log**2) for o in observations if o.runs > 1 and o.se_log > 0]
-    if len(repeated) < 2:
+    if not repeated:
         return tuple(observations)
     logs = [df * (math.log(variance) - float(digamma(df / 2)) + math.log(df / 2)) for df, variance in repeated]
-    usual = math.exp(sum(logs) / sum(df for df, _ in repeated))
-    return tuple(_drawn_towards(usual, o) for o in observations)
+    freedom = sum(df for df, _ in repeated)
+    usual = math.exp(sum(logs) / freedom) if len(repeated) > 1 else repeated[0][1]
+    surer = arrays.t_quantile(0.975, freedom) / arrays.t_quantile(0.975, math.inf)
+    return tuple(_drawn_towards(usual, surer, o) for o in observations)
 
 
-def _drawn_towards(usual: float, seen: Observation) -> Observation:
-    """With its error from its own runs' variance and the ``usual`` one."""
+def _drawn_towards(usual: float, surer: float, seen: Observation) -> Observation:
+    """With its error from its own runs' variance and the ``usual`` one, times ``surer`` where that is all there is."""
     if not seen.runs:
         return seen
     if seen.runs == 1 or not math.isfinite(seen.se_log):
         own = seen.se_log if math.isfinite(seen.se_log) else 0.0
-        return replace(seen, se_log=max(own, math.sqrt(usual / seen.runs)))
+        return replace(seen, se_log=max(own, surer * math.sqrt(usual / seen.runs)))
     df, variance = seen.runs - 1, seen.runs * seen.se_log**2
     together = (PRIOR_FREEDOM * usual + df * variance) / (PRIOR_FREEDOM + df)
     return replace(seen, se_log=math.sqrt(together / seen.runs))

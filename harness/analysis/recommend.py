@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from harness.analysis.capacity import Group, LeftOut, Observation
-from harness.analysis.capacity_fit import SAMPLES, Fit, Model, model_of, samples
+from harness.analysis.capacity_fit import SAMPLES, Fit, Model, model_of, samples, with_scatter_of_runs
 from harness.analysis.capacity_lanes import Design, Floats, Setting, in_turns, lanes
 from harness.analysis.recommend_notes import notes_on
 from harness.analysis.recommend_plateau import Plateau, plateau_of
@@ -39,12 +39,15 @@ class Range:
 
 @dataclass(frozen=True)
 class Choice:
-    """The cheapest good setting of one layout. ``efficiency``: rate per rank against the smallest layout's."""
+    """The cheapest good setting of one layout. ``efficiency``: rate per rank against the smallest layout's.
+
+    Its interval is that of the two rates' ratio in each of the fits to redrawn data.
+    """
 
     layout: Layout
     setting: Setting
     rate: Range
-    efficiency: float
+    efficiency: Range
     core_hours_per_million: float
 
 
@@ -155,6 +158,7 @@ def _judge(group: Group, model: Model, search: Search, draws: int, limits: Mappi
         reason = f"the rate still grows at {beyond[1]:g} {beyond[0]}, the most that was measured"
         advice = f"Measure more {beyond[0]}, up to {math.ceil(2 * beyond[1])}; or limit them with --at-most."
         return _refuse(group, "beyond_measured", reason, advice, model)
+    model = with_scatter_of_runs(model, group.observations)
     drawn = np.array([search.rates(fit) for fit in samples(model, group.observations, draws)])
     chance = _chance(search, drawn, index)
     if chance >= SUREST:
@@ -222,7 +226,7 @@ def _as_measured(answer: Answer, flat: Plateau) -> Answer:
         ceiling=best,
         share_of_ceiling=rate.value / best.value,
         ranges={name: (min(low + 1, _number(setting, name)), _number(setting, name)) for name, low in least.items()},
-        choices=(Choice(Layout(setting.nodes, setting.ranks_per_node), setting, rate, 1.0, hours),),
+        choices=(Choice(Layout(setting.nodes, setting.ranks_per_node), setting, rate, Range(1.0, 1.0, 1.0), hours),),
         notes=(f"{note} ones do not grow: these rates are as measured", *answer.notes),
     )
 
@@ -284,16 +288,21 @@ def _lane_times(fit: Fit, setting: Setting) -> dict[str, float]:
 
 def _choices(search: Search, rates: Floats, drawn: Floats, model: Model) -> tuple[Choice, ...]:
     found: list[Choice] = []
+    first: Floats | None = None
     for layout, part in zip(search.layouts, search.parts, strict=True):
         index = search.cheapest(rates, part, float(rates[part].max()))
         if index is None:
             continue
         setting, rate = search.settings[index], float(rates[index])
-        per_rank = rate / layout.ranks
-        base = found[0].rate.value / found[0].layout.ranks if found else per_rank
+        per_rank = np.append(drawn[:, index], rate) / layout.ranks
+        first = per_rank if first is None else first
+        against = per_rank / first
+        # both rates are the model's: what it leaves unexplained of single points is in each of them
+        unlike = model.best.scale * math.sqrt(2) if found else 0.0
+        efficiency = _range(float(against[-1]), against[:-1], unlike)
         hours = core_hours(setting, rate, 1e6)
         spread = _range(rate, drawn[:, index], model.best.scale)
-        found.append(Choice(layout, setting, spread, per_rank / base, hours))
+        found.append(Choice(layout, setting, spread, efficiency, hours))
     return tuple(found)
 
 

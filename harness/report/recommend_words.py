@@ -10,7 +10,7 @@ from typing import Any
 from harness.analysis.capacity import Group
 from harness.analysis.capacity_lanes import Setting
 from harness.analysis.recommend import Answer, Choice, Range, Refused, core_hours
-from harness.report.numbers import bracketed, digits, number
+from harness.report.numbers import bracketed, digits, number, percents
 
 _CPU_LANES = {
     "compute": "the model's own computing",
@@ -125,7 +125,11 @@ def choice_row(choice: Choice) -> list[str]:
     knobs = [f"{setting.cores:g}", str(setting.workers), "–" if setting.threads is None else str(setting.threads)]
     knobs += ["–" if setting.prefetch is None else str(setting.prefetch), setting.storage]
     cost = _cost(setting, choice.rate)
-    numbers = [span(choice.rate), f"{choice.efficiency:.0%}", digits(cost.value, cost.low, cost.high)]
+    numbers = [
+        span(choice.rate),
+        percents(choice.efficiency.value, choice.efficiency.low, choice.efficiency.high),
+        digits(cost.value, cost.low, cost.high),
+    ]
     return [str(layout.nodes), str(layout.ranks_per_node), *knobs, *numbers]
 
 

@@ -12,7 +12,7 @@ import pytest
 from harness.analysis.capacity import Group, Observation
 from harness.analysis.capacity_fit import first_form, fit, model_of, samples
 from harness.analysis.capacity_lanes import Design, Form, Setting, lanes, predict
-from harness.analysis.recommend import Answer, Refused, recommend
+from harness.analysis.recommend import Answer, Range, Refused, recommend
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "results" / "published"
 
@@ -121,7 +121,10 @@ def test_the_published_dell_scaling_is_described() -> None:
     answer = recommend(group, draws=40)
     assert isinstance(answer, Answer)
     assert answer.setting.ranks == 16
-    assert answer.choices[-1].efficiency == pytest.approx(1912.82 / 16 / 185.12, abs=0.04)
+    assert answer.choices[-1].efficiency.value == pytest.approx(1912.82 / 16 / 185.12, abs=0.04)
+    assert answer.choices[0].efficiency == Range(1.0, 1.0, 1.0)
+    spread = answer.choices[-1].efficiency
+    assert 0.3 < spread.low < spread.value - 0.01 < spread.value + 0.01 < spread.high < 1.2
     assert answer.model.held_out_median < 0.1
 
 
