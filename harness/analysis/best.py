@@ -20,12 +20,15 @@ from harness.analysis.stats import CONFIDENCE, Estimate
 
 #: For how many degrees of freedom of its own the scatter of all points counts beside that of one.
 PRIOR_FREEDOM = 4.0
+#: As good as known.
+_MOST_FREEDOM = 1e6
 
 
 def chosen_from(estimates: Sequence[Estimate]) -> tuple[list[Estimate], int]:
     """The same values with intervals that hold whichever is chosen, and how many of them may be the best.
 
-    None is narrower than the estimate's own. Where no point was repeated each knows itself alone, as before.
+    None is narrower than the estimate's own. Where no point was repeated each knows itself alone; where one alone may
+    be the best nothing was chosen by luck, and intervals stay.
     """
     if len(estimates) < 2:
         return list(estimates), len(estimates)
@@ -33,6 +36,8 @@ def chosen_from(estimates: Sequence[Estimate]) -> tuple[list[Estimate], int]:
     wide = [_widened(one, known, len(estimates)) for one, known in zip(estimates, moderated, strict=True)]
     best = max(wide, key=lambda one: one.value)
     able = sum(one.high >= best.low or not one.known or not best.known for one in wide)
+    if able < 2:
+        return list(estimates), able
     return [_widened(one, known, able) for one, known in zip(estimates, moderated, strict=True)], able
 
 
@@ -48,8 +53,9 @@ def _moderated(estimates: Sequence[Estimate]) -> list[tuple[float, float]]:
 
 def _with(usual: float, freedom: float, own: Estimate) -> tuple[float, float]:
     runs = max(own.n, 1) if own.kind == "between" else 1
-    degrees = runs - 1
-    prior = min(PRIOR_FREEDOM, freedom - degrees)
+    prior = min(PRIOR_FREEDOM, freedom - (runs - 1))
+    # where the runs' own errors are the larger ones the estimate rests on these, and knows more than its repeats do
+    degrees = min(max(own.df, runs - 1.0), _MOST_FREEDOM) if runs > 1 else 0.0
     variance = (prior * usual + (degrees * runs * own.se_log**2 if degrees else 0.0)) / (prior + degrees)
     return math.sqrt(variance / runs), prior + degrees
 

@@ -64,3 +64,15 @@ def test_a_point_run_once_scatters_as_the_others() -> None:
     seen = [Estimate(1.0, 0.02, 2.0, 3, "between") for _ in range(3)] + [Estimate(1.0, 0.001, math.inf, 1, "within")]
     once = chosen_from(seen)[0][-1]
     assert math.log(once.high) > 1.96 * 0.02 * math.sqrt(3)
+
+
+def test_points_that_rest_on_what_their_runs_know_are_not_taken_for_less() -> None:
+    """Two repeats that agree, of runs that know themselves to 40 %: Student's t of one degree would be absurd."""
+    seen = [Estimate(1.0 + 0.01 * n, 0.4, 30.0, 2, "between") for n in range(2)]
+    wide = chosen_from(seen)[0][-1]
+    assert math.log(wide.high / wide.value) < 1.3 * math.log(seen[-1].high / seen[-1].value)
+
+
+def test_where_one_alone_may_be_the_best_its_interval_stays() -> None:
+    seen = [Estimate(1.0, 0.05, 2.0, 3, "between"), Estimate(9.0, 0.01, 2.0, 3, "between")]
+    assert chosen_from(seen) == (seen, 1)
