@@ -29,7 +29,7 @@ def answer_lines(answer: Answer, group: Group) -> list[str]:
     """The recommendation, a line for each thing to know."""
     lines = [
         f"Ask for: {request(answer.setting, group, answer.ranges)}",
-        f"Expect: {span(answer.rate)} images/s, {_of_ceiling(answer)}",
+        f"Expect: {span(answer.rate)} images/s by the model, {_of_ceiling(answer)}",
         f"Limited by: {_limits(answer)}",
         f"Cost: {span(_cost(answer.setting, answer.rate))} core-hours for a million images",
     ]

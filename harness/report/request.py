@@ -6,6 +6,7 @@ No model and no extrapolation: a value that was not measured is never named.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -38,22 +39,68 @@ MANY = 14
 #: More series than this are counted, not named.
 MOST_SERIES = 8
 _ONCE = "From one run each, whose intervals do not know how runs differ: repeat before relying on it"
+_ALL_ONCE = "All from one run each, whose intervals do not know how runs differ: repeat before relying on them."
+_WIDER = "Wider in brackets than in the table: points chosen among several that may be the best."
+
+
+@dataclass(frozen=True)
+class _Said:
+    """One piece of advice, and what is also true of it, which is said once where it is true of several.
+
+    ``name`` tells its series from the others, ``points`` are those that it names; ``rises_at`` is the largest value,
+    where the rate still rises there; ``by_chance``: its gain may be none, which no other advice says.
+    """
+
+    text: str
+    name: str = ""
+    points: frozenset[str] = frozenset()
+    rises_at: str = ""
+    by_chance: bool = False
+    once: bool = False
+    wider: tuple[str, ...] = ()
 
 
 def requests(table: pd.DataFrame, campaign: Campaign) -> list[str]:
-    """A sentence for each series along the primary resource axis; one sentence that says why, where there is none."""
+    """A sentence for each series along the primary resource axis that says more than the one over all series, then what
+    holds for several of them; one sentence that says why, where there is none."""
     results = [r for r in point_results(table) if r.variant == 0]
     axis = primary_axis(results, campaign.varied)
     if axis is None or axis not in RESOURCES:
-        return _fastest(results, campaign) or ["Nothing can be said yet: no point was measured."]
+        return _sentences(*_fastest(results, campaign)) or ["Nothing can be said yet: no point was measured."]
     series = [one for one in series_along(results, campaign.varied, axis) if one.steps]
     said = _least_of_all(results, campaign) + [_request(one) for one in series[:MOST_SERIES]]
+    more = []
     if len(series) > MOST_SERIES:
-        said.append(f"… and {len(series) - MOST_SERIES} more series: filter the table of points for yours.")
-    return said or ["Nothing can be said yet: no point was measured."]
+        more = [f"… and {len(series) - MOST_SERIES} more series: filter the table of points for yours."]
+    return _sentences(said, more) or ["Nothing can be said yet: no point was measured."]
 
 
-def _least_of_all(results: Sequence[PointResult], campaign: Campaign) -> list[str]:
+def _sentences(said: Sequence[_Said], more: Sequence[str]) -> list[str]:
+    """Each thing once: advice that names no further point is left out, a remark on several stands below them."""
+    told = [one for place, one in enumerate(said) if not _repeats(one, said[:place])]
+    advice = [one for one in told if one.points]
+    rising = [one for one in said if one.rises_at]
+    together = len(rising) > 1 or any(one not in told for one in rising)
+    all_once = len(advice) > 1 and all(one.once for one in advice)
+    several_wider = sum(bool(one.wider) for one in told) > 1
+    lines = []
+    for one in told:
+        remarks = ["The rate still rises there; more was not measured"] if one.rises_at and not together else []
+        remarks += [_ONCE] if one.once and not all_once else []
+        remarks += [] if several_wider else one.wider
+        lines.append(". ".join([one.text, *remarks]) + ".")
+    lines += more
+    for amount in dict.fromkeys(one.rises_at for one in rising) if together else ():
+        where = "; ".join(one.name for one in rising if one.rises_at == amount)
+        lines.append(f"The rate still rises at {amount}, and more was not measured: {where}.")
+    return lines + ([_ALL_ONCE] if all_once else []) + ([_WIDER] if several_wider else [])
+
+
+def _repeats(one: _Said, before: Sequence[_Said]) -> bool:
+    return bool(one.points) and not one.by_chance and any(one.points <= other.points for other in before)
+
+
+def _least_of_all(results: Sequence[PointResult], campaign: Campaign) -> list[_Said]:
     """Over all knobs together, where several were varied: the least that reaches nearly the best rate."""
     names = naming_axes(results, campaign.varied)
     knobs = [name for name in names if name in KNOBS]
@@ -65,7 +112,7 @@ def _least_of_all(results: Sequence[PointResult], campaign: Campaign) -> list[st
     return [_least_of(members, names) for members in several[:MOST_SERIES]] if len(knobs) > 1 else []
 
 
-def _least_of(members: Sequence[PointResult], names: Sequence[str]) -> str:
+def _least_of(members: Sequence[PointResult], names: Sequence[str]) -> _Said:
     best = max(members, key=lambda r: r.rate.value)
     least = min((r for r in members if r.rate.value >= ENOUGH * best.rate.value), key=_amounts)
     axes = {name: best.axes.get(name) for name in (*TRAINING[:2], *names) if name not in KNOBS}
@@ -76,8 +123,13 @@ def _least_of(members: Sequence[PointResult], names: Sequence[str]) -> str:
     said = f"{subject}: of all that was measured, {advice}"
     if least is not best:
         said += f", against {rates.of(best)} with {point_label(best, knobs)}"
-    once = [_ONCE] if min(least.runs, best.runs) < 2 else rates.remark(least, best)
-    return ". ".join([said, *once]) + "."
+    return _advice(said, rates, least, best)
+
+
+def _advice(text: str, rates: _Chosen, *shown: PointResult) -> _Said:
+    once = min(result.runs for result in shown) < 2
+    points = frozenset(result.point_id for result in shown)
+    return _Said(text, points=points, once=once, wider=() if once else tuple(rates.remark(*shown)))
 
 
 class _Chosen:
@@ -108,7 +160,7 @@ def _amounts(result: PointResult) -> tuple[float, ...]:
     return (cores, *asked.values())
 
 
-def _fastest(results: Sequence[PointResult], campaign: Campaign) -> list[str]:
+def _fastest(results: Sequence[PointResult], campaign: Campaign) -> tuple[list[_Said], list[str]]:
     """The fastest point of each training, where no amount of anything was varied, and those as fast as it."""
     groups: dict[tuple[Any, ...], list[PointResult]] = {}
     for result in results:
@@ -116,16 +168,15 @@ def _fastest(results: Sequence[PointResult], campaign: Campaign) -> list[str]:
             groups.setdefault(tuple(result.axes.get(name) for name in TRAINING), []).append(result)
     said = [_fastest_of(members, naming_axes(results, campaign.varied)) for members in groups.values()]
     more = [f"… and {len(said) - MOST_SERIES} more: filter the table of points for yours."]
-    return said[:MOST_SERIES] + (more if len(said) > MOST_SERIES else [])
+    return said[:MOST_SERIES], more if len(said) > MOST_SERIES else []
 
 
-def _fastest_of(members: Sequence[PointResult], names: Sequence[str]) -> str:
+def _fastest_of(members: Sequence[PointResult], names: Sequence[str]) -> _Said:
     first, *others = sorted(members, key=lambda r: r.rate.value, reverse=True)
     axes = {name: value for name in TRAINING if (value := first.axes.get(name)) not in (None, "none")}
     if not others:
-        return (
-            f"{label(axes)}: {with_interval(first.rate)} images/s at the only point to rely on; there is no choice yet."
-        )
+        rate = with_interval(first.rate)
+        return _Said(f"{label(axes)}: {rate} images/s at the only point to rely on; there is no choice yet")
     rates = _Chosen([first, *others])
     said = f"{label(axes)}: the fastest was {point_label(first, names)} with {rates.of(first)} images/s"
     alike = [point_label(r, names) for r in others if not stats.ratio(first.rate, r.rate).differs_from(1.0)]
@@ -134,24 +185,30 @@ def _fastest_of(members: Sequence[PointResult], names: Sequence[str]) -> str:
         said += f". Not to be told apart from it: {'; '.join(alike[:3])}{more}"
     if 1 + len(alike) >= MANY:
         said += f". It is the best of {1 + len(alike)} alike, so its rate is likely too high"
-    once = [_ONCE] if first.runs < 2 else rates.remark(first)
-    return ". ".join([said, *once]) + "."
+    return _advice(said, rates, first)
 
 
-def _request(series: Series) -> str:
+def _request(series: Series) -> _Said:
     subject = _subject(series)
     trusted = [step for step in series.steps if step.result.trusted]
     if len(trusted) < 2:
         reason = "fewer than two of its points can be relied on" if len(series.steps) > 1 else "only one value measured"
-        return f"{subject}: no advice, since {reason}."
+        return _Said(f"{subject}: no advice, since {reason}")
     best = max(trusted, key=lambda step: step.result.rate.value)
     least = next(step for step in trusted if step.result.rate.value >= ENOUGH * best.result.rate.value)
     rates = _Chosen([step.result for step in trusted])
     advice = f"request {_amount(series, least)} for {rates.of(least.result)} images/s"
     if least is not best:
         advice += f", against {rates.of(best.result)} with {_amount(series, best)}"
-    remarks = rates.remark(least.result, best.result)
-    return ". ".join([f"{subject}: {advice}", *_limits(series, trusted, least, best), *remarks]) + "."
+    chance = _by_chance(series, trusted[0], least)
+    rises = best is series.steps[-1] and not chance and _still_rising(trusted)
+    said = ". ".join([f"{subject}: {advice}", *chance])
+    return replace(
+        _advice(said, rates, least.result, best.result),
+        name=label(dict(series.key)) or subject,
+        rises_at=_amount(series, best) if rises else "",
+        by_chance=bool(chance),
+    )
 
 
 def _subject(series: Series) -> str:
@@ -164,17 +221,11 @@ def _amount(series: Series, step: Step) -> str:
     return label({series.axis: int(step.x)})
 
 
-def _limits(series: Series, trusted: Sequence[Step], least: Step, best: Step) -> list[str]:
-    """What is not known about the choice."""
-    first = trusted[0]
-    if least is not first and not stats.ratio(least.result.rate, first.result.rate).differs_from(1.0):
-        return [f"Its gain over {_amount(series, first)} cannot be told from chance: repeat before paying for it"]
-    said = []
-    if best is series.steps[-1] and _still_rising(trusted):
-        said.append("The rate still rises there; more was not measured")
-    if min(least.result.runs, best.result.runs) < 2:
-        said.append(_ONCE)
-    return said
+def _by_chance(series: Series, first: Step, least: Step) -> list[str]:
+    """That the choice gains nothing over the first value for sure, where so."""
+    if least is first or stats.ratio(least.result.rate, first.result.rate).differs_from(1.0):
+        return []
+    return [f"Its gain over {_amount(series, first)} cannot be told from chance: repeat before paying for it"]
 
 
 def _still_rising(trusted: Sequence[Step]) -> bool:

@@ -174,3 +174,39 @@ def test_a_single_point_leaves_no_choice(tmp_path: Path) -> None:
     saved = campaign.save()
     (only,) = requests(collect(campaign.layout), saved)
     assert "at the only point to rely on; there is no choice yet." in only
+
+
+def test_no_advice_repeats_another(tmp_path: Path) -> None:
+    """The best of all is not told again for its series, and that rates still rise is told once for all of them."""
+    speed = {0: 1.0, 2: 0.8, 4: 0.7}
+    campaign = grid_campaign(tmp_path, {(c, w): 0.4 / c / speed[w] for c in (1, 2) for w in speed})
+    saved = campaign.save()
+    sentences = requests(collect(campaign.layout), saved)
+    heads = [sentence.split(" for ")[0] for sentence in sentences]
+    assert heads == [
+        "resnet20_cifar10, torch: of all that was measured, request 0 workers, 2 cpu cores",
+        "resnet20_cifar10, torch, 2 workers: request 2 cpu cores",
+        "resnet20_cifar10, torch, 4 workers: request 2 cpu cores",
+        "The rate still rises at 2 cpu cores, and more was not measured: 0 workers; 2 workers; 4 workers.",
+    ]
+
+
+def test_that_all_points_ran_once_is_said_once(tmp_path: Path) -> None:
+    campaign = grid_campaign(tmp_path, {(c, w): 0.4 / c / (1 + w) for c in (1, 2) for w in (0, 2)}, repeats=1)
+    saved = campaign.save()
+    sentences = requests(collect(campaign.layout), saved)
+    assert sum("from one run each" in sentence.lower() for sentence in sentences) == 1
+    assert sentences[-1].startswith("All from one run each")
+
+
+def test_a_series_whose_gain_may_be_chance_is_told_though_it_is_the_best(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, "c", varied=("cpu_cores", "workers"), repeats=3)
+    for cores, workers, seconds in ((1, 0, 0.1), (2, 0, 0.09), (1, 2, 0.3), (2, 2, 0.15)):
+        point = Axes(workload="replay", cpu_cores=cores, workers=workers, steps_timed=30)
+        for repeat in range(3):
+            steps = [1.0] + [seconds * (1 + 0.2 * (repeat - 1))] * 30
+            campaign.add(point, FakeRun([steps]), repeat=repeat)
+    saved = campaign.save()
+    sentences = requests(collect(campaign.layout), saved)
+    assert sentences[0].startswith("replay: of all that was measured, request 0 workers, 2 cpu cores for ")
+    assert any(one.startswith("replay, 0 workers: ") and "cannot be told from chance" in one for one in sentences)
