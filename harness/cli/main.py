@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import io
+import os
 import sys
 
 import click
@@ -107,6 +108,8 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows "?" for a dash, no traceback
     gc.set_threshold(YOUNG_OBJECTS)
     lazy_metadata.postpone()
+    # numpy's algebra starts a thread for each CPU, which waits busily for work that never comes; job scripts unset it
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         # without standalone mode click hands the code of ctx.exit(code) back instead of exiting with it
         code = cli(standalone_mode=False)

@@ -180,6 +180,27 @@ def test_whoever_asks_importlib_metadata_something_gets_it_whole(use: str, tmp_p
     assert (done.returncode, done.stderr) == (0, "")
 
 
+THREADS = """
+import os, sys
+from harness.cli.main import main
+sys.argv = ["harness", "--version"]
+try:
+    main()
+finally:
+    import numpy
+    print(os.environ["OPENBLAS_NUM_THREADS"], len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs: numpy starts no thread on one")
+@pytest.mark.parametrize(("given", "told"), [({}, "1 1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2 2")])
+def test_numpy_starts_no_idle_thread_unless_it_is_told_to(given: dict[str, str], told: str, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")} | given
+    argv = [sys.executable, "-c", THREADS]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert done.stdout.splitlines()[-1:] == [told], done.stderr
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_readme_names_every_verb(verb: str) -> None:
     assert f"`harness {verb}" in (ROOT / "README.md").read_text(encoding="utf-8")
