@@ -65,9 +65,10 @@ def cancel_campaign(
                 layout.stop.touch()
                 asked = True
             time.sleep(0.5)
-    statuses = read_statuses(layout.ledger)
+    damaged: list[int] = []
+    statuses = read_statuses(layout.ledger, damaged)
     driver_left = not (only or state) and driver_text(layout) != ""
-    return outcome_of(campaign, layout, campaign.tasks, statuses), len(meant(statuses)) + driver_left
+    return outcome_of(campaign, layout, campaign.tasks, statuses, damaged), len(meant(statuses)) + driver_left
 
 
 def _cancel(driver: Driver, keys: list[AttemptKey], console: Console) -> None:

@@ -38,7 +38,8 @@ def wait_for(layout: CampaignLayout, timeout_s: float | None, console: Console) 
                     break
             except LockError:
                 time.sleep(1.0)  # another harness drives, and records what we wait for
-    outcome = outcome_of(campaign, layout, campaign.tasks, read_statuses(layout.ledger))
+    damaged: list[int] = []
+    outcome = outcome_of(campaign, layout, campaign.tasks, read_statuses(layout.ledger, damaged), damaged)
     outcome.interrupted = INTERRUPTED if stop.reason == "interrupt" else 0
     return outcome, stop.reason == TIMEOUT
 

@@ -161,7 +161,7 @@ def test_who_acts_is_told_once_of_damaged_lines(verb: str, tmp_path: Path, monke
 def test_damaged_lines_are_told_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
     layout = finished(tmp_path)
-    for verb in ("status", "resume"):
+    for verb in ("status", "wait", "cancel", "resume"):
         done = CliRunner().invoke(cli, [verb, layout.root.name, "--results", str(tmp_path), "--json"])
         assert json.loads(done.stdout)["damaged_ledger_lines"] == [2, 3]
     done = CliRunner().invoke(cli, ["collect", layout.root.name, "--results", str(tmp_path), "--json"])
