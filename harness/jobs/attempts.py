@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from harness.files import read_file, sync_directory
 from harness.jobs.durable import sync, write_new
+from harness.jobs.group_traces import is_group_name, rebuilt
 from harness.layout import AttemptLayout, CampaignLayout
 from harness.model.campaign import Campaign, Task
 from harness.model.evidence import Verdict, gather, judge
 from harness.model.group import Group
-from harness.model.job import JobState, RunSpec, job_name
+from harness.model.job import JobState, RunSpec, group_job_name, job_name
 from harness.model.ledger import AttemptKey
 
 if TYPE_CHECKING:
@@ -105,10 +106,19 @@ class Workshop:
         return tuple(keys)
 
     def groups_on_disk(self) -> Iterator[Group]:
-        """The arrays and packs that have a directory with a whole group.json."""
-        for path in sorted(self.layout.groups.glob("*/group.json")):
+        """The arrays and packs that have a directory: by group.json, or by what else is left of them."""
+        for path in sorted(self.layout.groups.glob("*")):
+            name, group = path.name, None
             with contextlib.suppress(OSError, ValueError):
-                yield Group.model_validate_json(read_file(path))
+                group = Group.model_validate_json(read_file(path / "group.json"))
+            if is_group_name(name) and (group is None or group.name != name):
+                group = rebuilt(self.layout, name, self.group_job_name(name))
+            if group is not None:
+                yield group
+
+    def group_job_name(self, name: str) -> str:
+        """The scheduler's name of the group of this name."""
+        return group_job_name(self.campaign.name, int(name[1:]), self.campaign.uid)
 
     def on_disk(self) -> Iterator[AttemptKey]:
         """The attempts of this campaign's tasks that have a directory, whatever the ledger says."""

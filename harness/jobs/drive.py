@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from harness.errors import HarnessError
 from harness.jobs.attempts import Workshop
 from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED
+from harness.jobs.group_traces import group_of
 from harness.jobs.ledger import Ledger
 from harness.jobs.lock import CampaignLock
 from harness.jobs.room import Room
@@ -100,7 +101,15 @@ class Driver:
                 self.ledger.intent(group.attempts, group.job_name, script, group.name, group.kind == "array")
         for key in self.workshop.on_disk():
             if known.get(key, NOTHING_KNOWN).lacks_intent:
-                self.ledger.intent([key], self.workshop.job_name(key), str(self.workshop.paths(key).script))
+                self._adopt(key)
+
+    def _adopt(self, key: AttemptKey) -> None:
+        """An attempt that no group on disk knows to be its own."""
+        paths = self.workshop.paths(key)
+        if name := group_of(paths):
+            self.ledger.intent([key], self.workshop.group_job_name(name), str(paths.script), name)
+        else:
+            self.ledger.intent([key], self.workshop.job_name(key), str(paths.script))
 
     def run(self, tasks: Sequence[Task]) -> None:
         """Submit these tasks and follow everything to its end, or until ``stop``."""

@@ -52,9 +52,17 @@ class Packs:
             return None if is_innocent else told
         return told
 
-    def _behind(self, key: AttemptKey) -> tuple[AttemptKey, ...]:
+    def is_nameless(self, key: AttemptKey) -> bool:
+        """Whether an attempt was in a group of which it is not known any more how its job was made: in an array its
+        element's id is then unknown, and any element alive may be it."""
+        return self.holds(key) and key not in self._order(key)
+
+    def _order(self, key: AttemptKey) -> tuple[AttemptKey, ...]:
         name = self._ledger.statuses[key].group
         if name not in self._orders:
             self._orders |= {group.name: group.attempts for group in self._workshop.groups_on_disk()}
-        order = self._orders.get(name, ())
+        return self._orders.setdefault(name, ())
+
+    def _behind(self, key: AttemptKey) -> tuple[AttemptKey, ...]:
+        order = self._order(key)
         return order[order.index(key) + 1 :] if key in order else ()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from harness.jobs.attempts import Workshop, fence, has_started
 from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED, NEVER_RUNNABLE, names_cause
+from harness.jobs.group_traces import is_group_name
 from harness.jobs.interval import Interval
 from harness.jobs.ledger import Ledger
 from harness.jobs.packs import Packs
@@ -233,7 +234,10 @@ class Watcher:
     def _settle_one(self, key: AttemptKey, living: Mapping[str, Observation]) -> None:
         """By name, and only among living jobs: one that ended long ago may have had the same name."""
         status = self._ledger.statuses[key]
-        if (job := living.get(status.job_name)) is not None:
+        if (job := living.get(status.job_name) or self._of_group(status.group, living)) is not None:
+            if self._packs.is_nameless(key):
+                self._gone.pop(key, None)
+                return
             job_id = job.job_id
             if status.index is not None:
                 job_id = self._site.element_id(self._site.array_id(job_id), status.index)
@@ -246,6 +250,10 @@ class Watcher:
             self._ledger.state(key, JobState.LOST, NEVER_QUEUED)
         else:
             self._take(key, Observation(job_id="", state=None))
+
+    def _of_group(self, group: str, living: Mapping[str, Observation]) -> Observation | None:
+        """A living job of the group's own name: the one in group.json may be damaged."""
+        return living.get(self._workshop.group_job_name(group)) if is_group_name(group) else None
 
 
 def explained(verdict: Verdict, told: Observation | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -25,6 +26,7 @@ from harness.layout import CampaignLayout
 from harness.model.axes import Axes
 from harness.model.campaign import Task
 from harness.model.cluster import Cluster, NodeType
+from harness.model.job import JobState
 from harness.model.ledger import LOOKED_FOR, NOT_SHOWN, damage_text
 
 TASKS = 2
@@ -181,3 +183,64 @@ def test_a_campaign_that_cannot_be_read_is_told_with_what_the_system_said(tmp_pa
     done = CliRunner().invoke(cli, ["status", layout.root.name, "--results", str(tmp_path)])
     assert isinstance(done.exception, UserError)
     assert str(done.exception) == f"{layout.meta}: Is a directory"
+
+
+def damage_all(world: World) -> None:
+    """The ledger gone, and every group.json with it."""
+    world.layout.ledger.write_bytes(GARBAGE)
+    for meta in world.layout.groups.glob("*/group.json"):
+        meta.write_bytes(GARBAGE)
+
+
+@pytest.mark.parametrize("kind", ["array", "pack"])
+@pytest.mark.parametrize("looks", [0, 3])
+def test_a_damaged_group_under_a_damaged_ledger_costs_nothing(kind: Kind, looks: int, tmp_path: Path) -> None:
+    world = under_way(tmp_path, kind, looks)
+    damage_all(world)
+    assert_once(world)
+
+
+@pytest.mark.parametrize("lost", ["group", "map"])
+def test_an_element_of_which_only_its_group_is_known_is_waited_for(lost: str, tmp_path: Path) -> None:
+    """Which element of the array it is nobody knows: while any of them is alive, it may be."""
+    world = under_way(tmp_path, "array", 3)
+    damage_all(world)
+    group = world.layout.group("g1")
+    if lost == "group":
+        shutil.rmtree(group.root)
+    else:
+        group.map.write_bytes(GARBAGE)
+    assert_once(world)
+
+
+def test_an_element_of_which_only_its_group_is_known_is_lost_with_it(tmp_path: Path) -> None:
+    world = under_way(tmp_path, "array", 3)
+    damage_all(world)
+    world.layout.group("g1").map.write_bytes(GARBAGE)
+    world.scheduler.fate = lambda _name: "vanish"
+    ledger = world.session(lambda driver: driver.run([]))
+    assert {status.state for status in ledger.statuses.values()} == {JobState.LOST}
+    assert missing_tasks(world.plan.tasks, ledger.statuses) == list(world.plan.tasks)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7)), min_size=1, max_size=3),
+    file=st.sampled_from(["group.json", "attempts", "job.sh"]),
+    kind=st.sampled_from(["array", "pack"]),
+)
+def test_bits_flipped_in_a_groups_files_under_a_damaged_ledger_cost_nothing(
+    flips: list[tuple[float, int]], file: str, kind: Kind, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    world = under_way(tmp_path_factory.mktemp("flip"), kind, 3)
+    world.layout.ledger.write_bytes(GARBAGE)
+    group = world.layout.group("g1")
+    if file != "group.json":
+        group.meta.write_bytes(GARBAGE)
+    path = group.root / file
+    if path.exists():
+        data = bytearray(path.read_bytes())
+        for place, bit in flips:
+            data[int(place * len(data))] ^= 1 << bit
+        path.write_bytes(data)
+    assert_once(world)
