@@ -140,19 +140,20 @@ def announce(console: Console, planned: Campaign, question: Question) -> None:
     """What to measure next, or what is settled and what that saved."""
     from harness.analysis.adaptive import saving
     from harness.analysis.scaling import label
+    from harness.report.prose import print_prose
 
     decision = question.decision
     head = Text.assemble((question.label, "bold"), f": {decision.reason}")
-    console.print(head, soft_wrap=True)
+    print_prose(console, head)
     for point in decision.points:
         values = planned.points[point].axes.model_dump()
         console.print(f"  next  {label({n: values.get(n) for n in planned.varied if n in values})}", markup=False)
     if decision.settled:
         spent, whole = saving(question.candidates, question.measured)
         percent = f"{spent / whole:.0%}" if whole else "–"
-        console.print(
-            f"  measured {len(question.measured)} of {len(question.candidates)} points, "
+        print_prose(
+            console,
+            f"measured {len(question.measured)} of {len(question.candidates)} points, "
             f"{spent:.3g} of {whole:.3g} node-hours ({percent}); `harness recommend {planned.name}` gives the answer",
-            markup=False,
-            soft_wrap=True,
+            indent=2,
         )

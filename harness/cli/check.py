@@ -48,21 +48,23 @@ def check(campaign: str, results: Path | None, severity: str, as_json: bool) -> 
     if as_json:
         click.echo(json.dumps([asdict(group) for group in listed], ensure_ascii=False, indent=1, default=str))
     else:
-        _print(listed, Console(soft_wrap=True, emoji=False))
+        _print(listed, Console(emoji=False, highlight=False))
     raise SystemExit(1 if listed else 0)
 
 
 def _print(groups: list[FindingGroup], console: Console) -> None:
     from rich.text import Text
 
+    from harness.report.prose import print_prose
+
     if not groups:
         console.print("No findings of this severity or worse.")
     for group in groups:
         head = f"  {group.message}, at {len(group.occurrences)} point{'s' * (len(group.occurrences) > 1)}"
-        console.print(Text.assemble((group.code, _COLOURS[group.severity]), head))
+        print_prose(console, Text.assemble((group.code, _COLOURS[group.severity]), head))
         for occurrence in group.occurrences[:MOST_POINTS]:
-            console.print(Text(f"    {occurrence}"))
+            print_prose(console, str(occurrence), indent=4)
         if len(group.occurrences) > MOST_POINTS:
-            console.print(Text(f"    … and {len(group.occurrences) - MOST_POINTS} more; --json names all"))
+            print_prose(console, f"… and {len(group.occurrences) - MOST_POINTS} more; --json names all", indent=4)
         if group.advice:
-            console.print(Text(f"    → {group.advice}"))
+            print_prose(console, f"→ {group.advice}", indent=4)

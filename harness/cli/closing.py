@@ -31,6 +31,7 @@ def _report(layout: CampaignLayout, console: Console) -> list[Path]:
     from harness.analysis.campaigns import load_campaign
     from harness.analysis.collect import collect
     from harness.report.plots import draw_all
+    from harness.report.prose import print_prose
     from harness.report.tables import render_terminal
     from harness.report.words import summary
 
@@ -41,7 +42,7 @@ def _report(layout: CampaignLayout, console: Console) -> list[Path]:
     render_terminal(table, campaign, console)
     files = [layout.runs_csv, layout.runs_parquet, *drawn.files]
     for sentence in summary(table, campaign):
-        console.print(sentence, markup=False)
+        print_prose(console, sentence, hanging=0)
     for path in files:
         console.print(f"  {_short(path)}", style="dim", markup=False, soft_wrap=True)
     return files

@@ -121,19 +121,20 @@ def show(console: Console, group: Group, answer: Answer | Refused, wanted: Reque
 
     from harness.analysis.recommend import Refused
     from harness.report import recommend_words as words
+    from harness.report.prose import print_prose
 
     console.print(Text(words.headline(group), "bold"))
     refused = isinstance(answer, Refused)
     lines = words.refusal_lines(answer, group) if isinstance(answer, Refused) else words.answer_lines(answer, group)
     for line in lines:
         head, colon, rest = line.partition(":")
-        console.print(Text.assemble("  ", (head + colon, "yellow" if refused else "cyan"), rest))
+        print_prose(console, Text.assemble((head + colon, "yellow" if refused else "cyan"), rest), indent=2)
     if not isinstance(answer, Refused) and len(answer.choices) > 1:
         _show_choices(console, answer)
     for line in wanted.lines if wanted else ():
         console.print(Text("    " + line))
     for reason in wanted.refusals if wanted else ():
-        console.print(Text(f"  The cluster would refuse it: {reason}", "yellow"))
+        print_prose(console, Text(f"The cluster would refuse it: {reason}", "yellow"), indent=2)
     console.print()
 
 

@@ -24,6 +24,9 @@ Examples:
 By ladder: what each part adds to a step, as the difference of two runs in one allocation; such a campaign is made
 with --ladder. Recorded: what a single run saw itself. docs/measuring.md says how they are obtained.
 """
+_AU = (
+    "AU: accelerator utilisation as in MLPerf Storage, the share of the time spent computing and exchanging gradients."
+)
 
 
 @click.command(epilog=EPILOG)
@@ -39,6 +42,7 @@ def stalls(campaign: str, results: Path | None, as_json: bool) -> None:
     from harness.analysis.points import point_results
     from harness.analysis.scaling import naming_axes, point_label
     from harness.cli.collected import collected
+    from harness.report.prose import print_prose
 
     table, planned = collected(layout), load_campaign(layout)
     found = ladders(point_results(table))
@@ -53,8 +57,14 @@ def stalls(campaign: str, results: Path | None, as_json: bool) -> None:
         console.print(f"{layout.root.name}: nothing was measured yet")
     for label, ladder in zip(labels, found, strict=True):
         _print(label or planned.name, ladder, console)
+    if any(_au(ladder) is not None for ladder in found):
+        print_prose(console, _AU)
     if found and not any(len(ladder.parts) > 1 for ladder in found):
-        console.print("No rungs were measured: `harness run SWEEP --ladder` tells what each part adds.", soft_wrap=True)
+        print_prose(console, "No rungs were measured: `harness run SWEEP --ladder` tells what each part adds.")
+
+
+def _au(ladder: Ladder) -> float | None:
+    return ladder.result.means.get("au_percent")
 
 
 def _as_json(label: str, ladder: Ladder) -> dict[str, Any]:
@@ -67,7 +77,7 @@ def _as_json(label: str, ladder: Ladder) -> dict[str, Any]:
             {"part": p.label, "seconds": p.seconds, "low": _finite(p.low), "high": _finite(p.high)} for p in parts
         ],
         "recorded": dict(ladder.recorded),
-        "au_percent": ladder.result.means.get("au_percent"),
+        "au_percent": _au(ladder),
         "disagreement": ladder.disagreement or None,
         "doubts": list(ladder.doubts),
     }
@@ -78,13 +88,14 @@ def _finite(value: float) -> float | None:
 
 
 def _print(label: str, ladder: Ladder, console: Console) -> None:
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
-    au = ladder.result.means.get("au_percent")
-    head = f"[bold]{escape(label)}[/]: a step takes {ladder.measured_s * 1e3:.4g} ms"
+    from harness.report.prose import print_prose
+
+    au = _au(ladder)
     busy = f", {au:.0f} % of it computing (AU)" if au is not None else ""
-    console.print(head + busy, soft_wrap=True)
+    print_prose(console, Text.assemble((label, "bold"), f": a step takes {ladder.measured_s * 1e3:.4g} ms{busy}"))
     several = len(ladder.parts) > 1
     table = Table(box=None, pad_edge=True)
     for name, justify in (("part", "left"), ("ms", "right"), ("95 % interval", "right"), ("share", "right")):
@@ -96,8 +107,8 @@ def _print(label: str, ladder: Ladder, console: Console) -> None:
     if several:
         console.print(table)
     seen = ", ".join(f"{name} {seconds * 1e3:.3g} ms" for name, seconds in ladder.recorded.items() if seconds)
-    console.print(f"  recorded: {seen}", soft_wrap=True)
+    print_prose(console, f"recorded: {seen}", indent=2)
     if several:
         words = ladder.disagreement or "the ladder and the recorded waits agree"
         for line in (words, *ladder.doubts):
-            console.print(f"  {escape(line)}", soft_wrap=True)
+            print_prose(console, line, indent=2)

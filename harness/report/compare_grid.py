@@ -20,6 +20,8 @@ _NORMALISED = (
     ("of_ceiling", "of ceiling"),
 )
 _CEILING = "images/s for each. of ceiling: share of the best rate of this model on as many ranks in the same campaign."
+#: Marks a number that is not to be relied on, where no column of verdicts says so.
+_DOUBT = " ?"
 #: From so many points on, one verdict or more is likely to be due to chance.
 _MANY = 14
 #: Conditions with more text than this are shown shortened.
@@ -43,8 +45,10 @@ def comparison_grids(found: Comparison, metric: str, named: dict[str, str]) -> l
     grids = [Grid(title, headers, (False, True, True, True, False), rows, (legend, *_notes(found)))]
     if kinds := _normalised_kinds(found, metric):
         wide = ("point", *(f"{header}, {side}" for _, header in kinds for side in "AB"))
-        rows = tuple((named[pair.point_id], *_normalised_cells(pair, found, kinds)) for pair in found.pairs)
-        grids.append(Grid(f"{metric}, normalised", wide, (False, *(True for _ in wide[1:])), rows, (_CEILING,)))
+        rows = tuple((named[pair.point_id], *_normalised_cells(pair, found, kinds, _DOUBT)) for pair in found.pairs)
+        doubt = () if all(pair.trusted for pair in found.pairs) else (f"{_DOUBT.strip()}: do not rely on it.",)
+        notes = (*doubt, _CEILING)
+        grids.append(Grid(f"{metric}, normalised", wide, (False, *(True for _ in wide[1:])), rows, notes))
     return grids
 
 
@@ -82,9 +86,15 @@ def _ratio_cells(pair: Pair) -> tuple[str, ...]:
     return with_interval(pair.first), with_interval(pair.second), with_interval(pair.ratio), pair.verdict
 
 
-def _normalised_cells(pair: Pair, found: Comparison, kinds: Sequence[tuple[str, str]]) -> list[str]:
-    a, b = found.first.normalised[pair.point_id], found.second.normalised[pair.point_id]
-    return [_normalised_cell(key, values[key]) for key, _ in kinds for values in (a, b)]
+def _normalised_cells(pair: Pair, found: Comparison, kinds: Sequence[tuple[str, str]], doubt: str = "") -> list[str]:
+    """``doubt`` marks the numbers of a side that is not to be relied on."""
+    point, sides = pair.point_id, (found.first, found.second)
+    marks = ["" if side.results[point].trusted else doubt for side in sides]
+    return [
+        _normalised_cell(key, side.normalised[point][key]) + mark
+        for key, _ in kinds
+        for side, mark in zip(sides, marks, strict=True)
+    ]
 
 
 def _normalised_cell(key: str, value: float) -> str:

@@ -19,6 +19,7 @@ from rich.text import Text
 from harness.analysis.points import PointResult, point_results
 from harness.model.campaign import Campaign
 from harness.report.grid import REMARKS, Grid, points_grid
+from harness.report.prose import print_prose
 
 
 def render_terminal(table: pd.DataFrame, campaign: Campaign, console: Console) -> None:
@@ -37,14 +38,14 @@ def print_grid(grid: Grid, console: Console) -> None:
     else:
         if _fitting(grid, console.width) is None:
             grid = _without_remarks(replace(grid, rows=tuple(tuple(map(_two_lines, row)) for row in grid.rows)))
-        console.print(Text(grid.title, style="bold"), soft_wrap=True)
+        print_prose(console, Text(grid.title, style="bold"))
         for number, part in enumerate(_parts(grid, console.width)):
             if number:
                 console.print()
             # a table without room is left to the terminal to break: nothing of it is cut off
             console.print(_rich_table(part, _fitting(part, console.width) or _least_widths(part)), crop=False)
     for note in grid.notes:
-        console.print(Text(note, style="dim"), soft_wrap=True)
+        print_prose(console, Text(note, style="dim"))
     console.print()
 
 

@@ -124,6 +124,7 @@ def test_the_verb_prints_parts_recorded_waits_and_json(tmp_path: Path) -> None:
     assert words.exit_code == 0, words.output
     lines = words.output.splitlines()
     assert "a step takes 204 ms, 61 % of it computing (AU)" in lines[0]
+    assert "AU: accelerator utilisation as in MLPerf Storage" in words.output
     assert lines[2].split() == ["compute", "100", "100", "to", "100", "49%"]
     assert "recorded: wait 135 ms, compute 125 ms" in words.output
     [point] = json.loads(CliRunner().invoke(stalls, ["fake", "--results", str(tmp_path), "--json"]).output)

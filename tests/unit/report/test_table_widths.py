@@ -37,7 +37,9 @@ def test_every_word_stands_whole(width: int) -> None:
     assert set(table.split()) >= WORDS
     assert (REMARKS in table) != bool(notes)
     if notes:
-        assert notes.startswith("others use the cores (3), short window, few independent steps; see")
+        told = " ".join(notes.split())
+        assert told.startswith("others use the cores (3), short window, few independent steps; see `harness check`.")
+        assert max(map(len, stream.getvalue().splitlines())) <= width
     else:
         assert set(table.split()) >= REMARK_WORDS
         assert len(table.splitlines()) <= 2 + 4 + 3 * len(GRID.rows)

@@ -49,15 +49,15 @@ def test_the_terminal_table(two_cores: tuple[pd.DataFrame, Campaign]) -> None:
             "        1     160.0  4.00 s         1  2",
             "        2     290.9  2.20 s     1.818  1 of 2  FAILED, few independent steps",
             "Data: synthetic (not the published sets).",
-            "In brackets: 95 % interval; that of a point with one run is within it, which tells nothing of how runs "
-            "differ. Time: the timed steps alone.",
+            "In brackets: 95 % interval; that of a point with one run is within it, which tells nothing of how",
+            "  runs differ. Time: the timed steps alone.",
         ]
     )
 
 
 def test_a_narrow_terminal_breaks_no_word(two_cores: tuple[pd.DataFrame, Campaign]) -> None:
     text = printed(*two_cores, width=46)
-    assert "* FAILED, few independent steps; see `harness check`." in text
+    assert "* FAILED, few independent steps; see\n  `harness check`.\n" in text
     assert "1 of 2 *" in text
     assert "remarks" not in text
 
