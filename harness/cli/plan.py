@@ -10,6 +10,9 @@ from harness.cli.axis_words import axis_text
 from harness.cli.options import SweepChoice, sweep_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
     from rich.table import Table
 
     from harness.model.campaign import Campaign
@@ -57,24 +60,40 @@ def cost(campaign: Campaign) -> dict[str, Any]:
 
 def _show(campaign: Campaign, rows: int | None) -> None:
     from rich.console import Console
-    from rich.markup import escape
 
     console = Console(highlight=False, emoji=False)
+    width = console.width
     if not console.is_terminal:
-        console.width = max(console.width, 200)  # a pipe or file has no edge to fold at
-    console.print(f"[bold]{escape(campaign.name)}[/] on {escape(campaign.cluster)}: {escape(campaign.description)}")
+        console.width = max(width, 200)  # a pipe or file has no edge at which a table's rows must fold
+    head = f"{campaign.name} on {campaign.cluster}: {campaign.description}"
+    _print_prose(console, head, width, "bold", len(campaign.name))
     requests = {point_id: _request(point.placement) for point_id, point in campaign.points.items()}
     differing, shared = _differing(list(requests.values()), campaign.varied)
     console.print(_points_table(campaign, requests, differing, rows))
-    if shared:
-        console.print(escape(f"Every point: {', '.join(shared)}."))
-    for line in _totals(campaign):
-        console.print(escape(line))
+    for line in [*([f"Every point: {', '.join(shared)}."] if shared else []), *_totals(campaign)]:
+        _print_prose(console, line, width)
     for note in campaign.notes:
-        console.print(f"[yellow]note:[/] {escape(note)}")
+        _print_prose(console, f"note: {note}", width, "yellow", len("note:"))
     if campaign.refusals:
         console.print(f"\n[yellow]{len(campaign.refusals)} refused:[/]")
         console.print(_refusals_table(campaign, rows))
+
+
+def _print_prose(console: Console, words: str, width: int, style: str = "", styled: int = 0) -> None:
+    """Lines of ``width`` at most, broken between words: a path stays whole. ``style`` is of ``styled`` letters.
+
+    It is that of the tables (``harness.report.prose``) without what they import.
+    """
+    import textwrap
+
+    from rich.text import Text
+
+    lines = textwrap.wrap(words, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    for number, line in enumerate(lines):
+        told = Text(line)
+        if style and not number:
+            told.stylize(style, 0, styled)
+        console.print(told, soft_wrap=True)
 
 
 def _request(placement: Placement) -> dict[str, str]:
@@ -101,34 +120,41 @@ def _differing(requests: list[dict[str, str]], varied: tuple[str, ...]) -> tuple
 def _points_table(
     campaign: Campaign, requests: dict[str, dict[str, str]], differing: list[str], rows: int | None
 ) -> Table:
-    from rich.markup import escape
-
-    table = _table("point", *campaign.varied, *differing)
-    for point_id, point in list(campaign.points.items())[:rows]:
-        axes = [axis_text(point.axes, axis) for axis in campaign.varied]
-        table.add_row(point_id[:8], *map(escape, axes), *(escape(requests[point_id][c]) for c in differing))
+    cells = [
+        (
+            point_id[:8],
+            *(axis_text(point.axes, axis) for axis in campaign.varied),
+            *(requests[point_id][c] for c in differing),
+        )
+        for point_id, point in list(campaign.points.items())[:rows]
+    ]
+    table = _table(("point", *campaign.varied, *differing), cells)
     _mark_rest(table, len(campaign.points), rows)
     return table
 
 
 def _refusals_table(campaign: Campaign, rows: int | None) -> Table:
-    from rich.markup import escape
-
-    table = _table(*campaign.varied, "why it cannot run here")
-    for refusal in campaign.refusals[:rows]:
-        table.add_row(*(escape(axis_text(refusal.axes, axis)) for axis in campaign.varied), escape(refusal.reason))
+    cells = [
+        (*(axis_text(refusal.axes, axis) for axis in campaign.varied), refusal.reason)
+        for refusal in campaign.refusals[:rows]
+    ]
+    table = _table((*campaign.varied, "why it cannot run here"), cells)
     _mark_rest(table, len(campaign.refusals), rows)
     return table
 
 
-def _table(*columns: str) -> Table:
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """In the style of ``harness table``: numbers to the right, no frame."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(escape(column), overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for place, column in enumerate(columns):
+        numeric = column != "point" and all(row[place].isdecimal() for row in rows)
+        table.add_column(escape(column), overflow="fold", justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*map(escape, row))
     return table
 
 

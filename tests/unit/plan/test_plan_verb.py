@@ -40,23 +40,20 @@ walltime: 30m
 """
 OUTPUT = """\
 small [grid] on local: two axes :warning: as they are
-
- point      cpu_cores   storage
- ──────────────────────────────
- {hpctmp}   2           hpctmp
- {scratch}   2           scratch
-
-Every point: nodes 1, ranks_per_node 1, GPUs per node 0, memory the site's default, walltime 00:30:00.
+point     cpu_cores  storage
+────────────────────────────
+{hpctmp}          2  hpctmp
+{scratch}          2  scratch
+Every point: nodes 1, ranks_per_node 1, GPUs per node 0, memory the site's
+  default, walltime 00:30:00.
 Data: /data/cifar10, /scratch/cifar10; staged from /data/cifar10.
 4 runs (2 points × 2); at most 4.0 core-hours, 02:00:00 one after another.
 1 combination excluded, 0 equal to another one.
 
 1 refused:
-
- cpu_cores   storage   why it cannot run here
- ────────────────────────────────────────────────────────────────────
- 8           hpctmp    needs 8 cores on a node; a node of local has 4
-
+cpu_cores  storage  why it cannot run here
+──────────────────────────────────────────────────────────────────
+        8  hpctmp   needs 8 cores on a node; a node of local has 4
 """
 
 
