@@ -103,6 +103,7 @@ class Scripts:
             placement = placement.model_copy(update={"stage_from": None})
         return {
             "nodes": placement.nodes,
+            "own_body": cluster.body_template is not None,
             "job_id": f'"${{{self._scheduler.JOB_ID_VARIABLE}:-}}"',
             **_environment(cluster, source),
             **_staging(cluster, placement),

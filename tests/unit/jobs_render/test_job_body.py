@@ -507,6 +507,23 @@ def test_a_sites_own_body_replaces_blocks_of_the_shared_one(bench: Bench) -> Non
     assert bench.log("stdout") == "mine\nto stdout\n"
 
 
+@pytest.mark.parametrize("block", ["environment", "staging"])
+def test_what_a_sites_own_block_leaves_behind_costs_no_evidence(bench: Bench, block: str) -> None:
+    (bench.root / "jobscripts").mkdir()
+    lines = "set -efo pipefail\ntrap 'echo bye' EXIT\ntrap '' TERM\ncd /\n"
+    setup = "export PYTHONPATH={{ source_root }}\n{% if stage_from %}export HARNESS_DATA_DIR=/{% endif %}\n"
+    (bench.root / "jobscripts" / "mine.sh.j2").write_text(
+        f'{{% extends "body.sh.j2" %}}\n{{% block {block} %}}\n{setup}{lines}{{% endblock %}}\n'
+    )
+    bench.changes = {"body_template": "mine.sh.j2"}
+    bench.behave("import pathlib; pathlib.Path('here').touch(); sys.exit(7)")
+    placement = make_placement(ranks_per_node=2, stage_from="/" if block == "staging" else None)
+    assert bench.run(placement)[0] == 7
+    assert (bench.exit.code, bench.exit.cause) == (7, "exit")
+    assert (bench.attempt / "here").exists()
+    assert "bye" not in bench.log("stdout")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
