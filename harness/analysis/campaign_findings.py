@@ -15,6 +15,7 @@ from harness.analysis import findings, stats
 from harness.analysis.capacity import comparable, unlike_most
 from harness.analysis.findings import Finding
 from harness.analysis.points import PointResult
+from harness.analysis.scaling import label
 from harness.model.columns import AXIS_COLUMNS
 from harness.model.job import JobState
 
@@ -154,18 +155,23 @@ def advised(finding: Finding, result: PointResult, results: Sequence[PointResult
             if gain.value <= HELP:
                 tried.append(axis)
             else:
-                (helped if gain.differs_from(1.0) else unsure).append(
-                    f"{axis} {best.axes.get(axis)} (× {gain.value:.2f})"
-                )
+                value = label({axis: best.axes.get(axis)})
+                (helped if gain.differs_from(1.0) else unsure).append(f"{value} (× {gain.value:.2f})")
     if not tried and not helped and not unsure:
         return finding
-    words = [f"Here {', '.join(helped)} helped: use it."] if helped else []
-    words += [f"Perhaps by chance {', '.join(unsure)} was faster: repeat."] if unsure else []
-    words += [f"Already varied without help: {', '.join(tried)}."] if tried else []
+    words = [f"All else equal, it ran faster here with {' or '.join(helped)}: use that."] if helped else []
+    words += [f"Perhaps by chance it ran faster with {' or '.join(unsure)}: repeat."] if unsure else []
+    words += [f"Already varied without help: {', '.join(map(_word, tried))}."] if tried else []
     if not helped and not unsure and finding.code in findings.INPUT_BOUND:
         left = [axis for axis in _LOADER_AXES if axis not in tried]
-        words.append(f"Left to try: {', '.join(left)}." if left else "Preparation itself is what takes the time.")
+        words.append(
+            f"Left to try: {', '.join(map(_word, left))}." if left else "Preparation itself is what takes the time."
+        )
     return replace(finding, advice=" ".join(words))
+
+
+def _word(axis: str) -> str:
+    return axis.replace("_", " ")
 
 
 def _with_caches(finding: Finding, result: PointResult, results: Sequence[PointResult]) -> Finding:

@@ -94,10 +94,12 @@ class Finding:
 
 def evidence_text(evidence: Mapping[str, Any]) -> str:
     """Evidence as words: ``drained images 2048, of images 15104``."""
-    return ", ".join(f"{key.replace('_', ' ')} {_short(value)}" for key, value in evidence.items())
+    return ", ".join(f"{key.replace('_', ' ')} {_short(key, value)}" for key, value in evidence.items())
 
 
-def _short(value: Any) -> str:
+def _short(key: str, value: Any) -> str:
+    if isinstance(value, float) and (key == "spread" or key.endswith("_share")):
+        return f"{100 * value:.3g}%"
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -203,7 +203,7 @@ def test_advice_on_threads_knows_which_numbers_were_tried(tmp_path: Path) -> Non
     runs = {(1,): FakeRun([[1.0] + [0.2] * 40]), (64,): FakeRun([[1.0] + [0.3] * 40])}
     results = results_of(tmp_path, runs, ("parallel_threads",))
     told = advice(results, "threads_oversubscribed", parallel_threads=64)
-    assert told == "Here parallel_threads 1 (× 1.50) helped: use it."
+    assert told == "All else equal, it ran faster here with 1 parallel thread (× 1.50): use that."
 
 
 def test_advice_on_memory_knows_that_the_cache_was_varied(tmp_path: Path) -> None:
