@@ -163,7 +163,20 @@ def test_a_list_of_file_systems_with_a_comma_is_refused_with_the_right_spelling(
         added("pbs", Directives(filesystems="home,eagle"))
 
 
-HOSTILE = ["/a b", "/a'b", '/a"b', "/a$(touch x)", "/a\nb", "/é", "/a:b", "/a,b", "/a%j", "/a^array_index^", "relative"]
+HOSTILE = [
+    "/a b",
+    "/a\\b",
+    "/a'b",
+    '/a"b',
+    "/a$(touch x)",
+    "/a\nb",
+    "/é",
+    "/a:b",
+    "/a,b",
+    "/a%j",
+    "/a^array_index^",
+    "relative",
+]
 
 
 @pytest.mark.parametrize("folder", HOSTILE)
@@ -172,6 +185,8 @@ def test_a_log_path_that_a_directive_could_misread_is_not_used(name: str, folder
     assert all("\n" not in line for line in lines)
     if name == "local":  # its directives are JSON
         assert f"output={json.dumps(f'{folder}/log')}" in lines
+    elif name == "slurm" and folder not in ("/a\nb", "/a\\b", "relative"):
+        assert shlex.split(lines[1]) == [f"--output={folder.replace('%', '%%')}/log"]
     else:
         assert lines[3 if name != "slurm" else 1] in ("-o /dev/null", "--output=/dev/null")
 

@@ -61,6 +61,17 @@ def test_names_and_paths_of_any_kind(make: Make, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("pwned"))
 
 
+@pytest.mark.parametrize("mode", ["single", "array", "pack"])
+def test_slurms_own_log_lies_beside_the_job_whatever_the_path(make: Make, tmp_path: Path, mode: str) -> None:
+    work = make(replay(), directory="q'u\"o $(touch pwned) ünd more, 1:2 %j")
+    done = work.harness("run", "--no-report", "--mode", mode)
+    assert done.returncode == 0, output_of(done)
+    logs = {"single": ("runs", "scheduler.log"), "array": ("", "[01].log"), "pack": ("", "scheduler.log")}
+    folder, name = logs[mode]
+    assert len(list((work.layout.root / folder).rglob(name))) == (1 if mode == "pack" else 2)
+    assert not list(tmp_path.rglob("pwned"))
+
+
 @pytest.mark.parametrize(
     "variables",
     [

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from harness.jobs.schedulers.interface import Answer, ArrayRange, FirstAnswer, FirstQuestion, Submitted
-from harness.jobs.schedulers.words import log_path, mebibytes, plain, whole_line
+from harness.jobs.schedulers.words import NO_LOG, mebibytes, plain, whole_line
 from harness.model.cluster import Cluster
 from harness.model.job import JobState, Observation, Placement
 from harness.units import format_duration
@@ -59,10 +60,7 @@ def directives(
     cluster: Cluster, placement: Placement, job_name: str, output: str, array: ArrayRange | None = None
 ) -> list[str]:
     """The request. The walltime is rounded up to whole minutes by Slurm itself."""
-    log = log_path(output)
-    if log.endswith("/"):
-        log += "%a.log"
-    lines = [f"--job-name={job_name}", f"--output={log}", "--open-mode=append", "--no-requeue"]
+    lines = [f"--job-name={job_name}", f"--output={_log(output)}", "--open-mode=append", "--no-requeue"]
     if array is not None:
         lines.append(f"--array=0-{array.size - 1}" + (f"%{array.throttle}" if array.throttle else ""))
     for flag, value in (("partition", placement.queue), ("account", placement.account or placement.project)):
@@ -85,6 +83,17 @@ def directives(
     if cluster.directives.exclusive:
         lines.append("--exclusive")
     return lines + [whole_line(line) for line in cluster.directives.extra]
+
+
+def _log(path: str) -> str:
+    """The log's path; in a directory, which ends with ``/``, one for each element of an array.
+
+    ``%%`` is a percent sign, and quotes are read as a shell reads them (sbatch(1), tried with 22.05). A backslash
+    would end the reading of all patterns, however it is quoted.
+    """
+    if not path.startswith("/") or not path.isprintable() or "\\" in path:
+        return NO_LOG
+    return shlex.quote(path.replace("%", "%%") + ("%a.log" if path.endswith("/") else ""))
 
 
 def element_id(array_id: str, index: int) -> str:

@@ -9,7 +9,8 @@ from harness.errors import UserError
 _MIB = 1024**2
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_.@+:=/~-]+")
 _PLAIN_PATH = re.compile(r"/[A-Za-z0-9_.+@/-]*")
-#: where a scheduler's own log goes when its path cannot be written in a directive; the job keeps its own logs
+#: where a scheduler's own log goes when its path cannot be written in a directive; the job keeps its own logs, but not
+#: what is said before they are there: a claim that cannot be made, an end before the script begins
 NO_LOG = "/dev/null"
 
 
