@@ -22,7 +22,7 @@ from harness.jobs.ledger import read_statuses
 from harness.jobs.modes import How, plan_batches
 from harness.jobs.provenance import outdated
 from harness.jobs.session import for_concurrency, opened
-from harness.jobs.tasks import missing_tasks, task_of
+from harness.jobs.tasks import missing_tasks, task_of, withheld
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign, Task
 from harness.model.evidence import read_exit
@@ -120,7 +120,8 @@ def announce(driver: Driver, tasks: Sequence[Task], missing: Sequence[Task]) -> 
     """What will run, what was measured before, and how long it may take."""
     campaign = driver.workshop.campaign
     active = len(driver.watcher.active())
-    measured = len(tasks) - len(missing_tasks(tasks, driver.ledger.statuses))
+    statuses = driver.ledger.statuses
+    measured = len(tasks) - len(missing_tasks(tasks, statuses)) - len(withheld(tasks, statuses))
     head = f"[bold]{escape(campaign.name)}[/] on {escape(campaign.cluster)}: {plural(len(tasks), 'run')}"
     done = [f"{measured - active} measured already"] if measured > active else []
     going = [f"{active} under way"] if active else []

@@ -13,6 +13,8 @@ from harness.model.ledger import AttemptStatus
 NEVER_QUEUED = "the submission never reached the scheduler"
 NEVER_RUNNABLE = "can never run"
 NEVER_BEGAN = "its pack ended before its turn"
+#: begins the reason of what may still run although no job of it can be looked for: only ``harness retry`` submits it
+UNTOLD = "nothing tells its job any more"
 # the schedulers' own words, as they stand in a reason or a native state
 _HELD = re.compile(r"\bheld\b|JobHeld|REQUEUE_HOLD|RESV_DEL_HOLD", re.IGNORECASE)
 _NODE = re.compile(r"NODE_FAIL|BOOT_FAIL|LAUNCH_FAILED|node (?:failed|failure|down)", re.IGNORECASE)
@@ -39,6 +41,7 @@ NEXT_STEPS = {
     "preempted": "harness retry {handle}, or use a queue without preemption",
     "cancelled": "harness retry {handle} --state cancelled",
     "not_begun": "harness retry {handle}; it never ran",
+    "unknown_job": "see that no job works in its directory any more, then harness retry {handle}",
     "lost": "harness retry {handle}; look at the scheduler's own log first where it happens again",
     "rerun": "harness retry {handle}; the scheduler ran it again after its node failed, which its claim forbade",
     "setup": "see the log: modules, conda and staging run before the launcher",
@@ -81,6 +84,7 @@ _RULES: tuple[tuple[str, Callable[[AttemptStatus], bool]], ...] = (
     ("refused", lambda status: status.refused),
     ("dependency", lambda status: "DependencyNeverSatisfied" in status.reason),
     ("never_runnable", lambda status: status.reason.startswith(NEVER_RUNNABLE)),
+    ("unknown_job", lambda status: status.reason.startswith(UNTOLD)),
     ("not_begun", lambda status: status.reason in (NEVER_BEGAN, NEVER_QUEUED)),
     ("node_failure", _says(_NODE)),
     ("out_of_memory", _says(_MEMORY)),

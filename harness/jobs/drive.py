@@ -7,15 +7,15 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from harness.errors import HarnessError
-from harness.jobs.attempts import Workshop
-from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED
+from harness.jobs.attempts import Workshop, fence
+from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED, UNTOLD
 from harness.jobs.group_traces import group_of
 from harness.jobs.ledger import Ledger
 from harness.jobs.lock import CampaignLock
 from harness.jobs.room import Room
 from harness.jobs.site import Site
 from harness.jobs.submission import Batch, Submission, prepare
-from harness.jobs.tasks import task_of
+from harness.jobs.tasks import task_of, withheld
 from harness.jobs.waiting import Waiting
 from harness.jobs.watch import Watcher
 from harness.model.campaign import Task
@@ -89,6 +89,8 @@ class Driver:
         self.watcher.settle_unanswered()
         self.look()
         self._again.clear()  # what is missing is for the caller to say
+        for key in withheld(self.workshop.campaign.tasks, self.ledger.statuses):
+            self.say(self.ledger.statuses[key].reason)
 
     def adopt_strays(self) -> None:
         """Attempt directories that the ledger does not know (it, or a line of it, was lost, or we died before the
@@ -106,10 +108,17 @@ class Driver:
     def _adopt(self, key: AttemptKey) -> None:
         """An attempt that no group on disk knows to be its own."""
         paths = self.workshop.paths(key)
-        if name := group_of(paths):
-            self.ledger.intent([key], self.workshop.group_job_name(name), str(paths.script), name)
-        else:
-            self.ledger.intent([key], self.workshop.job_name(key), str(paths.script))
+        if (name := group_of(paths)) is None and self._may_run_unseen(key):
+            why = f"{UNTOLD}: {paths.script} is not there or not what the harness wrote"
+            self.ledger.state(key, JobState.LOST, f"{why}; it may still run, so only `harness retry` submits it again")
+            return
+        job_name = self.workshop.group_job_name(name) if name else self.workshop.job_name(key)
+        self.ledger.intent([key], job_name, str(paths.script), name or "")
+
+    def _may_run_unseen(self, key: AttemptKey) -> bool:
+        """Whether an attempt may go on in a job of which the id is not known, nor the name where others share it."""
+        has_id = bool(self.ledger.statuses.get(key, NOTHING_KNOWN).job_id)
+        return not has_id and not fence(self.workshop.paths(key)) and self.workshop.verdict(key) is None
 
     def run(self, tasks: Sequence[Task]) -> None:
         """Submit these tasks and follow everything to its end, or until ``stop``."""

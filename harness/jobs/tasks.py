@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from harness.jobs.causes import UNTOLD
 from harness.model.campaign import Task
 from harness.model.job import JobState
 from harness.model.ledger import AttemptKey, AttemptStatus
@@ -28,9 +29,24 @@ def missing_tasks(
     tasks: Sequence[Task], statuses: Statuses, fresh: bool = False, outdated: Collection[AttemptKey] = ()
 ) -> list[Task]:
     """Tasks without a successful or living attempt, in run order; ``fresh`` counts no success, and those ``outdated``
-    do not count."""
+    do not count. What :func:`withheld` names is left out: a job of it may be alive."""
     attempts = attempts_of(tasks, {key: status for key, status in statuses.items() if key not in outdated})
-    return [task for task in tasks if not any(_counts(status, fresh) for _, status in attempts[task])]
+    return [
+        task
+        for task in tasks
+        if not any(_counts(status, fresh) for _, status in attempts[task]) and not _is_withheld(attempts[task])
+    ]
+
+
+def withheld(tasks: Iterable[Task], statuses: Statuses) -> list[AttemptKey]:
+    """The last attempts of tasks that are not submitted again by themselves: nobody knows whether those still run."""
+    if not any(status.reason.startswith(UNTOLD) for status in statuses.values()):
+        return []
+    return [attempts[-1][0] for attempts in attempts_of(tasks, statuses).values() if _is_withheld(attempts)]
+
+
+def _is_withheld(attempts: Sequence[tuple[AttemptKey, AttemptStatus]]) -> bool:
+    return bool(attempts) and attempts[-1][1].state is JobState.LOST and attempts[-1][1].reason.startswith(UNTOLD)
 
 
 def _counts(status: AttemptStatus, fresh: bool) -> bool:

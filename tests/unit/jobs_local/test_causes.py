@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.jobs.causes import NEXT_STEPS, cause_of, next_step
+from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED, NEXT_STEPS, UNTOLD, cause_of, next_step
 from harness.jobs.schedulers import pbs
-from harness.jobs.watch import NEVER_BEGAN, NEVER_QUEUED, without_evidence
+from harness.jobs.watch import without_evidence
 from harness.model.job import JobState, Observation
 from harness.model.ledger import AttemptStatus
 
@@ -31,6 +31,7 @@ ENDS: list[tuple[str, JobState, dict[str, Any]]] = [
     ("cancelled", JobState.CANCELLED, {"reason": "told to stop after 3 s"}),
     ("not_begun", JobState.LOST, {"reason": NEVER_BEGAN}),
     ("not_begun", JobState.LOST, {"reason": NEVER_QUEUED}),
+    ("unknown_job", JobState.LOST, {"reason": f"{UNTOLD}: x/job.sh is not there"}),
     ("lost", JobState.LOST, {"reason": "the scheduler does not know the job any more, and it left no exit record"}),
     ("setup", JobState.FAILED, {"reason": "setup failed: module load failed: openmpi"}),
     ("killed", JobState.FAILED, {"reason": "exit code 137", "exit_status": 137}),

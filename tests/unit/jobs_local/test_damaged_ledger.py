@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from simulation_support import World, campaign
 
 from harness.cli.main import cli
+from harness.cli.retrying import Which, tasks_in
 from harness.errors import UserError
+from harness.jobs.causes import UNTOLD, next_step
 from harness.jobs.drive import Driver
 from harness.jobs.ledger import read_statuses
 from harness.jobs.local_registry import STATE_VARIABLE
@@ -50,6 +52,10 @@ def world_of(root: Path, kind: Kind) -> World:
 
 def run_missing(driver: Driver) -> None:
     driver.run(missing_tasks(driver.workshop.campaign.tasks, driver.ledger.statuses))
+
+
+def submit_missing(driver: Driver) -> None:
+    driver.submit_all(missing_tasks(driver.workshop.campaign.tasks, driver.ledger.statuses))
 
 
 def under_way(root: Path, kind: Kind, looks: int) -> World:
@@ -243,4 +249,42 @@ def test_bits_flipped_in_a_groups_files_under_a_damaged_ledger_cost_nothing(
         for place, bit in flips:
             data[int(place * len(data))] ^= 1 << bit
         path.write_bytes(data)
+    assert_once(world)
+
+
+@pytest.mark.parametrize("kind", ["single", "array", "pack"])
+def test_what_may_still_run_and_cannot_be_looked_for_is_submitted_by_retry_alone(kind: Kind, tmp_path: Path) -> None:
+    world = under_way(tmp_path, kind, 3)
+    damage_all(world)
+    begun = [path.parent for path in world.layout.runs.glob("*/*/started")]
+    for root in begun:
+        (root / "job.sh").unlink()
+    shutil.rmtree(world.layout.groups, ignore_errors=True)
+    offered = len(world.scheduler.offered)
+    for _ in range(2):
+        ledger = world.session(submit_missing)
+        withheld = [s for s in ledger.statuses.values() if s.reason.startswith(UNTOLD)]
+        assert len(withheld) == len(begun)
+        assert all(world.said.count(status.reason) for status in withheld)
+        assert any(str(begun[0] / "job.sh") in status.reason for status in withheld)
+        assert {next_step(status, "slurm", "c") for status in withheld} == {
+            "see that no job works in its directory any more, then harness retry c"
+        }
+    assert len(world.scheduler.offered) == offered
+    retried = tasks_in(world.plan, ledger.statuses, Which(frozenset({JobState.LOST})))
+    assert len(retried) == len(begun)
+    world.session(lambda driver: driver.run(retried))
+    assert missing_tasks(world.plan.tasks, read_statuses(world.layout.ledger)) == []
+
+
+@pytest.mark.parametrize("kind", ["single", "array", "pack"])
+def test_evidence_lifts_what_could_not_be_looked_for(kind: Kind, tmp_path: Path) -> None:
+    world = under_way(tmp_path, kind, 3)
+    damage_all(world)
+    for started in world.layout.runs.glob("*/*/started"):
+        (started.parent / "job.sh").unlink()
+    shutil.rmtree(world.layout.groups, ignore_errors=True)
+    world.session(submit_missing)
+    world.clock.sleep(JOB_S * TASKS)
+    world.clock.sleep(JOB_S * TASKS)
     assert_once(world)
