@@ -126,13 +126,18 @@ class Workshop:
             yield from self.on_disk_of(task)
 
     def on_disk_of(self, task: Task) -> Iterator[AttemptKey]:
-        try:
-            names = os.listdir(self.layout.point(task.point_id))  # noqa: PTH208  much faster, and asked of every task
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        for name in names:
-            if (match := _ATTEMPT.fullmatch(name)) and int(match[1]) == task.repeat:
-                yield AttemptKey(task.point_id, task.repeat, int(match[2]))
+        return attempts_on_disk(self.layout, task)
+
+
+def attempts_on_disk(layout: CampaignLayout, task: Task) -> Iterator[AttemptKey]:
+    """The attempts of a task that have a directory."""
+    try:
+        names = os.listdir(layout.point(task.point_id))  # noqa: PTH208  much faster, and asked of every task
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for name in names:
+        if (match := _ATTEMPT.fullmatch(name)) and int(match[1]) == task.repeat:
+            yield AttemptKey(task.point_id, task.repeat, int(match[2]))
 
 
 def _make_directory(path: Path) -> None:

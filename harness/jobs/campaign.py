@@ -91,17 +91,29 @@ def open_campaign(layout: CampaignLayout, planned: Campaign, cluster: Cluster) -
             f"{layout.root} holds measurements on cluster {old.cluster!r}, not {planned.cluster!r}; "
             "give this campaign another name with --campaign"
         )
-    begun = {Task(point_id=key.point_id, repeat=key.repeat) for key in read_statuses(layout.ledger)}
     if old is None:
         planned = planned.model_copy(update={"uid": planned.uid or secrets.token_hex(8)})
         if len(planned.points) > SHARD_ABOVE and (not layout.runs.exists() or layout.shards[0].is_dir()):
             for shard in layout.shards:
                 shard.mkdir(parents=True, exist_ok=True)
-    merged = planned if old is None else merge(old, planned, begun)
+    merged = planned if old is None else merge(old, planned, _begun(layout, old, planned))
     if merged != old:
         write_atomically(layout.meta, campaign_text(merged))
     write_atomically(layout.cluster, cluster.model_dump_json(indent=1) + "\n")
     return merged
+
+
+def _begun(layout: CampaignLayout, old: Campaign, planned: Campaign) -> set[Task]:
+    """Tasks that have an attempt: by the ledger, and for those that the plan lacks by their directories, too, since the
+    lines that told of them may be damaged."""
+    from harness.jobs.attempts import attempts_on_disk  # who only looks at a campaign needs none of it
+
+    begun, still = (
+        {Task(point_id=key.point_id, repeat=key.repeat) for key in read_statuses(layout.ledger)},
+        set(planned.tasks),
+    )
+    left = (task for task in old.tasks if task not in begun and task not in still)
+    return begun | {task for task in left if any(attempts_on_disk(layout, task))}
 
 
 def merge(old: Campaign, planned: Campaign, begun: Collection[Task]) -> Campaign:

@@ -60,6 +60,15 @@ def test_what_was_begun_is_kept_and_what_was_not_is_dropped(tmp_path: Path) -> N
     assert load_campaign(layout) == merged
 
 
+def test_what_has_a_directory_is_kept_where_its_lines_are_damaged(tmp_path: Path) -> None:
+    layout, old, new = CampaignLayout(tmp_path), campaign(points=3, repeats=2), campaign(points=2, first=3)
+    open_campaign(layout, old, CLUSTER)
+    begun = old.tasks[-2]
+    layout.attempt(begun.point_id, begun.repeat, 1).root.mkdir(parents=True)
+    layout.ledger.write_bytes(b"\x00\xff{garbage\n")
+    assert open_campaign(layout, new, CLUSTER).tasks == (*new.tasks, begun)
+
+
 def test_fewer_repeats_keep_the_measured_ones() -> None:
     old, new = campaign(repeats=3), campaign(repeats=1)
     merged = merge(old, new, set(old.tasks))
