@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError
-from harness.files import read_file
+from harness.files import naming, read_file
 from harness.jobs.process import Identity, identify, is_alive
 
 #: a lock of another host that was not touched for so long is taken over
@@ -98,13 +98,14 @@ def acquire(path: Path, clock: Callable[[], float] = time.monotonic) -> Campaign
     process = identify(os.getpid())
     assert process is not None, "this process runs"
     mine = Holder(os.uname().nodename, process, time.time(), secrets.token_hex(8))
-    for _ in range(3):
-        if _link(path, mine):
-            return CampaignLock(path, mine, clock)
-        holder = read_holder(path)
-        if path.exists() and not is_stale(path, holder):
-            break
-        _remove_stale(path, holder)
+    with naming(path.parent):  # drafts and probes are nobody's concern: it is the directory that cannot be written
+        for _ in range(3):
+            if _link(path, mine):
+                return CampaignLock(path, mine, clock)
+            holder = read_holder(path)
+            if path.exists() and not is_stale(path, holder):
+                break
+            _remove_stale(path, holder)
     raise LockError(
         f"{path.parent} is driven by {holder or 'another harness'}; "
         "watch it with `harness status`, or end it with `harness cancel`"

@@ -231,3 +231,5 @@ def test_results_that_can_only_be_read_are_read(disk: Disk, state: Path, tmp_pat
     assert "3 succeeded" in harness(state, "status", root)
     assert "Read-only file system; name a place" in harness(state, "plot", root, code=2)
     assert "Read-only file system; name a place" in harness(state, *sweep.words, "--fresh", code=2)
+    for verb in ("wait", "cancel", "retry", "resume"):
+        assert f"{root}: Read-only file system; name a place" in harness(state, verb, root, code=2)

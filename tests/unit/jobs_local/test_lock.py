@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import of_the_system
 from harness.jobs.lock import HEARTBEAT_S, STALE_S, Holder, LockError, acquire, locked, read_holder
 
 
@@ -128,3 +130,13 @@ def test_of_many_that_find_a_dead_holder_one_gets_the_lock(path: Path) -> None:
         with ThreadPoolExecutor(8) as pool:
             assert sum(pool.map(attempt, range(8))) == 1
         path.unlink()
+
+
+def test_where_nothing_can_be_written_the_directory_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, _text: str) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    with pytest.raises(OSError, match="Read-only") as caught:
+        acquire(path)
+    assert of_the_system(caught.value).startswith(f"{path.parent}: Read-only file system")
