@@ -1,6 +1,6 @@
 #!/bin/bash
 #SBATCH --job-name=hgroup
-#SBATCH --output=/dev/null
+#SBATCH --output='/home/user/it'"'"'s a group/%a.log'
 #SBATCH --open-mode=append
 #SBATCH --no-requeue
 #SBATCH --array=0-1%1

@@ -1,6 +1,6 @@
 #!/bin/bash
 #SBATCH --job-name=hgroup
-#SBATCH --output=/dev/null
+#SBATCH --output='/home/user/it'"'"'s a group/scheduler.log'
 #SBATCH --open-mode=append
 #SBATCH --no-requeue
 #SBATCH --nodes=1

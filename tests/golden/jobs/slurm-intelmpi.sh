@@ -1,6 +1,6 @@
 #!/bin/bash
 #SBATCH --job-name=hivxedmifr0a1
-#SBATCH --output=/dev/null
+#SBATCH --output='/home/user/it'"'"'s here/r0a1/scheduler.log'
 #SBATCH --open-mode=append
 #SBATCH --no-requeue
 #SBATCH --nodes=1
