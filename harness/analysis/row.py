@@ -124,18 +124,25 @@ def _merged(events: list[dict[str, Any]] | None) -> dict[str, Any]:
 
 
 def _core_cells(run: RunEvidence) -> dict[str, Any]:
-    pairs = [
-        (len(event["allowed_cpus"]), event.get("requested_cores"))
+    cpus = [
+        len(event["allowed_cpus"])
         for rank in run.ranks
         if isinstance((event := rank.first("affinity")).get("allowed_cpus"), list)
     ]
-    if not pairs:
+    if not cpus:
         return {}
-    achieved = len(pairs) == len(run.ranks) and all(allowed == requested for allowed, requested in pairs)
+    achieved = len(cpus) == len(run.ranks) and all(_has_its_cores(rank.first("affinity")) for rank in run.ranks)
     achieved = achieved and not any(
         str(event.get("code")) in findings.CORES for rank in run.ranks for event in rank.events.get("finding", [])
     )
-    return {"cores_allowed_min": min(allowed for allowed, _ in pairs), "cores_achieved": achieved}
+    return {"cores_allowed_min": min(cpus), "cores_achieved": achieved}
+
+
+def _has_its_cores(event: Mapping[str, Any]) -> bool:
+    """A rank bound to cores has all hardware threads of each: twice the CPUs, and no core more. Older evidence does
+    not tell which CPUs are one core."""
+    cores = event.get("allowed_cores")
+    return bool((cores if isinstance(cores, int) else len(event["allowed_cpus"])) == event.get("requested_cores"))
 
 
 def _outcome_cells(run: RunEvidence) -> dict[str, Any]:

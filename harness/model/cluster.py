@@ -84,6 +84,9 @@ class Directives(Frozen):
     select_extra: str = Field("", description="added to each chunk, such as system=polaris")
     filesystems: str | None = Field(None, description="ALCF -l filesystems=home:eagle")
     gpu_type: str | None = Field(None, description="Slurm --gres=gpu:TYPE:n")
+    ncpus_per_core: PositiveInt = Field(
+        1, description="PBS ncpus, Torque ppn for each core: 2 where the site counts hardware threads and confines jobs"
+    )
     exclusive: bool = False
     array_throttle: bool = Field(
         True, description="whether -J 0-9%2 is understood, as by OpenPBS from 22.05.11 on, Torque and Slurm"

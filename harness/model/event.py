@@ -8,10 +8,10 @@ Kinds and their further fields:
                 steps_warmup, steps_timed (steps to do before and in the timed window)
 ``provenance``  versions {name: version}, host {…}, env {…}, device, git_commit, command [word],
                 must_match [field]
-``affinity``    requested_cores (per rank), allowed_cpus [int] (this rank), worker_allowed_cpus [int] | null (one
-                loader worker), threads {pool: n}, launcher_binding [int] (what the launcher had bound before
-                us); written when the engine is ready and again, with the worker's CPUs, after the steps: the last one
-                counts
+``affinity``    requested_cores (per rank), allowed_cpus [int] (this rank), allowed_cores (those CPUs belong to so
+                many), worker_allowed_cpus [int] | null (one loader worker), threads {pool: n}, launcher_binding [int]
+                (what the launcher had bound before us); written when the engine is ready and again, with the worker's
+                CPUs, after the steps: the last one counts
 ``data``        dataset, origin (real | digits | photos | synthetic | none), path, samples, bytes, digest, verified
 ``storage``     storage (logical name), node, unix_s, path and the parts of
                 :func:`harness.runtime.storage_probe.probe_existing`; before a campaign's first run on that storage

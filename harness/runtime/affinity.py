@@ -122,7 +122,10 @@ def findings(
     siblings = sorted(cpu for cpu in others.difference(actual) if cores[cpu] in own)
     halves = len(actual) >= requested > count
     if halves or siblings:
-        advice = "hardware threads were granted as cores: ask for twice the CPUs or turn simultaneous threads off"
+        advice = (
+            "hardware threads were granted as cores: ask for all of each core (PBS: directives: {ncpus_per_core: 2} in "
+            "the cluster's file), or turn simultaneous threads off"
+        )
         beside = {"cores": count, "other_ranks_cpus": siblings}
         found.append(Finding("hardware_threads_as_cores", {**evidence, **beside}, advice))
     if count < requested and not halves:

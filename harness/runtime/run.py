@@ -148,10 +148,12 @@ class Run:
 
     def note_affinity(self, engine: Engine, worker_cpus: list[int] | None) -> None:
         """An ``affinity`` event: one when the engine is ready, one with the loader worker's CPUs after the steps."""
+        allowed = sorted(os.sched_getaffinity(0))
         self.writer.note(
             "affinity",
             requested_cores=self.spec.placement.cores_per_rank,
-            allowed_cpus=sorted(os.sched_getaffinity(0)),
+            allowed_cpus=allowed,
+            allowed_cores=len(set(affinity.cores_of(allowed).values())),
             worker_allowed_cpus=worker_cpus,
             threads={"requested": self.threads, **engine.thread_pools()},
             launcher_binding=list(self.launcher_cpus),

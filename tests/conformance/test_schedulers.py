@@ -90,6 +90,21 @@ def added(name: str, directives: Directives, placement: Any = SMALL) -> tuple[se
     return own - plain, plain - own
 
 
+@pytest.mark.parametrize(
+    ("name", "style", "asked"),
+    [
+        ("pbs", "select", "-l select=1:ncpus=20:mpiprocs=1"),
+        ("pbs", "plain", "-l ncpus=20"),
+        ("torque", "nodes", "-l nodes=1:ppn=20"),
+    ],
+)
+def test_where_pbs_counts_hardware_threads_it_is_asked_for_those_of_each_core(
+    name: str, style: Any, asked: str
+) -> None:
+    new, _ = added(name, Directives(style=style, ncpus_per_core=2))
+    assert new == {asked}
+
+
 def test_polaris() -> None:
     site = Directives(place="scatter", select_extra="system=polaris", filesystems="home:eagle", extra=("-k doe",))
     assert added("pbs", site) == (

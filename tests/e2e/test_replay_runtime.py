@@ -63,6 +63,7 @@ def test_the_real_clock_is_sampled_and_confined(tmp_path: Path) -> None:
     assert first["launcher_binding"] == allowed
     assert first["allowed_cpus"] == last["allowed_cpus"] == last["worker_allowed_cpus"] == allowed[:1]
     assert first["worker_allowed_cpus"] is None
+    assert first["allowed_cores"] == 1
     [samples] = tmp_path.glob("samples.*.jsonl")
     sampled = list(read_json_lines(samples))
     assert sampled[-1]["rss_bytes"] > 1 << 20

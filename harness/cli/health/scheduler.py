@@ -124,8 +124,9 @@ def _node(cluster: Cluster, site: SiteFacts) -> Iterator[Check]:
     nodes = site.nodes_of(cluster.queue or site.default_queue)
     if not nodes:
         return
-    fitting = [node for node in nodes if node.cpus >= cluster.node.cores and node.gpus >= cluster.node.gpus]
-    said = f"{cluster.node.cores} cores and {cluster.node.gpus} GPUs"
+    asked = cluster.node.cores * cluster.directives.ncpus_per_core
+    fitting = [node for node in nodes if node.cpus >= asked and node.gpus >= cluster.node.gpus]
+    said = f"{asked} {'cores' if asked == cluster.node.cores else 'hardware threads'} and {cluster.node.gpus} GPUs"
     facts = {"nodes": len(nodes), "fitting": len(fitting)}
     if fitting:
         message = f"{len(fitting)} of {len(nodes)} nodes have the {said} of the file, or more"

@@ -71,13 +71,13 @@ def _array_words(array: ArrayRange) -> str:
 def _resources(cluster: Cluster, placement: Placement) -> list[str]:
     style = cluster.directives.style
     if style == "plain":
-        return _plain_resources(placement)
+        return _plain_resources(cluster, placement)
     if style == "by_gpu":
         if not placement.gpus_per_node:
             raise UserError(f"cluster {cluster.name!r} is asked for by GPUs; set gpus_per_rank to 1 or more")
         select = f"select={placement.nodes * placement.gpus_per_node}"
     elif style == "select":
-        select = f"select={placement.nodes}:{_chunk(placement)}"
+        select = f"select={placement.nodes}:{_chunk(cluster, placement)}"
     else:
         raise UserError(
             f"cluster {cluster.name!r}: directives.style {style!r} is Torque's; PBS has select, plain, by_gpu"
@@ -89,17 +89,18 @@ def _resources(cluster: Cluster, placement: Placement) -> list[str]:
     return [select, *([f"place={plain(place, 'place')}"] if place else [])]
 
 
-def _chunk(placement: Placement) -> str:
+def _chunk(cluster: Cluster, placement: Placement) -> str:
     """One chunk is one node's share. Without ``mpiprocs`` the node file has one line per chunk, not per rank."""
-    words = [f"ncpus={placement.cores_per_node}", f"mpiprocs={placement.ranks_per_node}"]
+    ncpus = placement.cores_per_node * cluster.directives.ncpus_per_core
+    words = [f"ncpus={ncpus}", f"mpiprocs={placement.ranks_per_node}"]
     words += [f"ngpus={placement.gpus_per_node}"] if placement.gpus_per_node else []
     words += [f"mem={mebibytes(placement.memory_bytes)}mb"] if placement.memory_bytes else []
     return ":".join(words)
 
 
-def _plain_resources(placement: Placement) -> list[str]:
+def _plain_resources(cluster: Cluster, placement: Placement) -> list[str]:
     """Sums over all nodes: the server places them. Select would be refused beside these."""
-    lines = [f"ncpus={placement.nodes * placement.cores_per_node}"]
+    lines = [f"ncpus={placement.nodes * placement.cores_per_node * cluster.directives.ncpus_per_core}"]
     lines += [f"ngpus={placement.nodes * placement.gpus_per_node}"] if placement.gpus_per_node else []
     lines += [f"mem={placement.nodes * mebibytes(placement.memory_bytes)}mb"] if placement.memory_bytes else []
     return lines

@@ -54,7 +54,7 @@ def directives(
 
 
 def _nodes(cluster: Cluster, placement: Placement) -> str:
-    words = [f"nodes={placement.nodes}", f"ppn={placement.cores_per_node}"]
+    words = [f"nodes={placement.nodes}", f"ppn={placement.cores_per_node * cluster.directives.ncpus_per_core}"]
     words += [f"gpus={placement.gpus_per_node}"] if placement.gpus_per_node else []
     extra = cluster.directives.select_extra
     return ":".join([*words, *([plain(extra, "select_extra")] if extra else [])])

@@ -109,7 +109,8 @@ def _node(groups: Sequence[Sequence[NodeFacts]], queue: str | None) -> Iterator[
     if node.sockets is None:
         yield f"  {MARK} the scheduler tells of {node.cpus} CPUs, not of sockets: see lscpu on a compute node"
     if node.cores_per_socket is None:
-        yield f"  {MARK} are these {node.cpus} CPUs cores, or hardware threads? Count cores only"
+        threads = "; of threads see ncpus_per_core in docs/clusters.md"
+        yield f"  {MARK} are these {node.cpus} CPUs cores, or hardware threads? Count cores only{threads}"
     if not memory:
         yield f"  {MARK} memory: 256gb, say; the scheduler does not tell"
 

@@ -60,6 +60,15 @@ def test_cores_that_are_not_those_asked_for(tmp_path: Path, allowed: list[int], 
     assert ("cores_not_achieved" in found_in(tmp_path, FakeRun([STEPS]), edits, cpu_cores=2)) is is_found
 
 
+@pytest.mark.parametrize(("allowed", "cores", "is_found"), [([0, 1, 4, 5], 2, False), ([0, 4], 1, True)])
+def test_hardware_threads_of_ones_own_cores_are_no_cores_more(
+    tmp_path: Path, allowed: list[int], cores: int, is_found: bool
+) -> None:
+    """Bound to two cores of two hardware threads each, as launchers bind, a rank has four CPUs."""
+    edits = {"affinity": {"allowed_cpus": allowed, "allowed_cores": cores}}
+    assert ("cores_not_achieved" in found_in(tmp_path, FakeRun([STEPS]), edits, cpu_cores=2)) is is_found
+
+
 @pytest.mark.parametrize(("worker", "is_found"), [([0, 1, 2, 3], True), ([0, 1], False), (None, False)])
 def test_a_worker_on_other_cpus_than_its_rank(tmp_path: Path, worker: list[int] | None, is_found: bool) -> None:
     later = {"event": "affinity", "t_s": 9.0, "requested_cores": 2, "allowed_cpus": [0, 1]}

@@ -77,6 +77,13 @@ def test_an_old_pbs_without_history(pbs: Any) -> None:
     assert "array throttle" not in pbs(version="19.1.3", directives={"array_throttle": False})
 
 
+@pytest.mark.parametrize(("cores", "status"), [(2, "ok"), (4, "warning")])
+def test_nodes_whose_hardware_threads_pbs_counts(pbs: Any, cores: int, status: str) -> None:
+    node = {"sockets": 2, "cores_per_socket": cores, "gpus": 2}
+    check = pbs(node=node, directives={"ncpus_per_core": 2})["nodes"]
+    assert (check.status, f"{4 * cores} hardware threads" in check.message) == (status, True)
+
+
 def test_nodes_smaller_than_the_file_says(pbs: Any) -> None:
     check = pbs(node={"sockets": 2, "cores_per_socket": 20, "gpus": 4})["nodes"]
     assert check.status == "warning"
