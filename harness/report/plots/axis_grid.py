@@ -71,7 +71,8 @@ def draw(grids: Grids, campaign: Campaign) -> Figure:
         heat.draw(ax, one, grids.rows, grids.columns, own)
     doubt = "; ?: do not rely on it" if any(one.doubtful for one in shown) else ""
     apart = "; the published grid has a colour scale of its own" if grids.study else ""
-    note = f"{style.of_all(shown, grids.maps)}images/s (steady); empty: not measured{doubt}{apart}"
+    unseen = style.undrawn(any(one.bounds for one in shown))
+    note = f"{style.of_all(shown, grids.maps)}images/s (steady); empty: not measured{doubt}{unseen}{apart}"
     style.note(figure, campaign, note)
     return figure
 

@@ -37,6 +37,7 @@ class Panel:
     compute: tuple[float, ...]
     waiting: tuple[bool, ...]
     doubtful: tuple[bool, ...]
+    intervals: bool = False
 
 
 def data(table: pd.DataFrame, campaign: Campaign) -> tuple[str, list[Panel]] | str:
@@ -62,7 +63,8 @@ def data(table: pd.DataFrame, campaign: Campaign) -> tuple[str, list[Panel]] | s
         base = series.steps[0].result.axes
         title = label(series.key) if series.key else str(base.get("workload"))
         doubtful = tuple(not s.result.trusted for s in steps)
-        panels.append(Panel(title, x, tuple(rate), copied, compute, tuple(w > WAITING for w in wait), doubtful))
+        waiting, known = tuple(w > WAITING for w in wait), any(s.result.rate.known for s in steps)
+        panels.append(Panel(title, x, tuple(rate), copied, compute, waiting, doubtful, known))
     return (axis, panels) if panels else "no series has two points with step times"
 
 
@@ -77,6 +79,7 @@ def draw(axis: str, panels: list[Panel], campaign: Campaign) -> Figure:
         ax.set_ylabel("images/s (steady)")
     style.legend_below(figure, style.handles_of(axes))
     note = "ceilings from the waits recorded in the same runs; where data are read while computing, they may be lower"
+    note += style.undrawn(any(panel.intervals for panel in panels))
     if any(doubt for panel in panels for doubt in panel.doubtful):
         note += "; hollow: do not rely on it"
     style.note(figure, campaign, style.of_all(panels, everything, "series") + note)

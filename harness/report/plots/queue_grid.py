@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from harness.analysis.points import plain, sort_key
+from harness.analysis.points import plain, point_results, sort_key
 from harness.analysis.scaling import label
 from harness.analysis.stats import Floats
 from harness.layout import CampaignLayout
@@ -35,12 +35,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """``study``: published step times in ms by what they were measured under."""
+    """``study``: published step times in ms by what they were measured under; ``intervals``: whether any is known."""
 
     rows: str
     columns: str
     cells: dict[tuple[Any, Any], Cell]
     study: dict[str, float] = field(default_factory=dict)
+    intervals: bool = False
 
 
 def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Grid | str:
@@ -59,7 +60,8 @@ def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Gri
         if part is not None and len(part) > 2:
             place = plain(run[axes[0]]), plain(run[axes[1]])
             cells.setdefault(place, _cell(part.sort_values("step").iloc[1:]))
-    return Grid(*axes, cells, _published(layout, campaign)) if cells else "no steps were recorded"
+    known = any(result.rate.known for result in point_results(table))
+    return Grid(*axes, cells, _published(layout, campaign), known) if cells else "no steps were recorded"
 
 
 def _published(layout: CampaignLayout, campaign: Campaign) -> dict[str, float]:
@@ -104,6 +106,7 @@ def draw(grid: Grid, campaign: Campaign) -> Figure:
                 ax.set_xlabel("step", fontsize=8)
     style.legend_below(figure, style.handles_of(axes.ravel().tolist()))
     note = "blue: step time, ms; orange: batches ready in the queue (right scale); first repeat, rank 0"
+    note += style.undrawn(grid.intervals)
     shown, everything = [0] * len(rows) * len(columns), [0] * len(all_rows) * len(all_columns)
     style.note(figure, campaign, style.of_all(shown, everything) + note)
     return figure

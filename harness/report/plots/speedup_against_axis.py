@@ -1,8 +1,10 @@
-"""Speed-up against a resource, with the ideal line: how much of each further core or node arrives as images/s."""
+"""Speed-up against a resource: how much of each further core or node arrives as images/s. The ideal line is drawn along
+what computes alone: nobody expects twice the rate of twice the loader workers."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,6 +17,8 @@ from harness.report.plots import published, style
 from harness.report.plots.along_axis import MOST_PANELS, Curves, Line, Panel, curves, draw_panel, finish, top
 
 NAME = "speed-up"
+#: Resources of which twice as many could compute twice as fast.
+COMPUTING = frozenset({"cpu_cores", "nodes", "ranks_per_node", "gpus_per_rank"})
 
 
 def data(table: pd.DataFrame, campaign: Campaign) -> Curves | str:
@@ -26,7 +30,16 @@ def data(table: pd.DataFrame, campaign: Campaign) -> Curves | str:
         return f"{found.axis} is no resource, so no ideal speed-up exists"
     if all(len(line.x) < 2 for panel in found.panels for line in panel.lines):
         return f"no series has two values of {found.axis}"
-    return found
+    return _named(found)
+
+
+def _named(found: Curves) -> Curves:
+    """The only line of a panel has no name among others, and needs one beside the ideal."""
+    panels = [
+        replace(panel, lines=tuple(replace(line, label=line.label or "measured") for line in panel.lines))
+        for panel in found.panels
+    ]
+    return replace(found, panels=tuple(panels), labels=tuple(label or "measured" for label in found.labels))
 
 
 def study_line(study: published.Study | None, axis: str) -> Line | None:
@@ -43,7 +56,8 @@ def draw(curves: Curves, campaign: Campaign, study: Line | None = None) -> Figur
     shown = style.every(list(curves.panels), MOST_PANELS)
     figure, axes = style.panels(len(shown))
     for ax, panel in zip(axes, shown, strict=True):
-        _draw_ideal(ax, panel)
+        if curves.axis in COMPUTING:
+            _draw_ideal(ax, panel)
         draw_panel(ax, curves, panel)
         if study is not None:
             ax.plot(study.x, study.y, color="black", marker="x", linestyle=":", label=style.wrapped(study.label))
@@ -52,15 +66,16 @@ def draw(curves: Curves, campaign: Campaign, study: Line | None = None) -> Figur
             ax.set_yscale("log", base=2)
             style.plain_powers(ax.yaxis)
         else:
-            ax.set_ylim(0, _top(panel, study))
+            ax.set_ylim(0, _top(panel, study, curves.axis in COMPUTING))
     finish(figure, axes, curves, campaign, "speed-up")
     return figure
 
 
-def _top(panel: Panel, study: Line | None) -> float:
+def _top(panel: Panel, study: Line | None, with_ideal: bool) -> float:
     """The upper end of the y axis: the study is in it, the ideal as far as it does not flatten what was measured."""
     highest = max(y for line in panel.lines for y in line.y)
-    ideal = max((line.x[-1] / line.x[0] for line in panel.lines if line.x[0] > 0), default=1.0)
+    ends = [line.x[-1] / line.x[0] for line in panel.lines if line.x[0] > 0]
+    ideal = max(ends, default=1.0) if with_ideal else 1.0
     return max([top(panel), min(1.05 * ideal, 1.6 * highest), *(1.06 * y for y in (study.y if study else ()))])
 
 

@@ -144,6 +144,11 @@ def of_all(shown: Sequence[Any], everything: Sequence[Any], noun: str = "points"
     return f"{len(shown)} of {len(everything)} {noun}; " if len(shown) < len(everything) else ""
 
 
+def undrawn(known: bool) -> str:
+    """What is said where an interval is known and the figure has no place for it."""
+    return "; 95 % intervals not drawn, see the table" if known else ""
+
+
 def plain_log(axis: Axis) -> None:
     """Plain numbers on a logarithmic axis, a label at 1, 2 and 5 of each decade."""
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -24,11 +24,13 @@ VISIBLE_SHARE = 0.002
 
 @dataclass(frozen=True)
 class Bar:
-    """Milliseconds per step of each part, mean over the repeats of a point; ``doubtful`` ones are not to rely on."""
+    """Milliseconds per step of each part, mean over the repeats of a point; ``doubtful`` ones are not to rely on, of
+    ``interval`` ones an interval is known."""
 
     label: str
     milliseconds: dict[str, float]
     doubtful: bool = False
+    interval: bool = False
 
 
 def data(table: pd.DataFrame, campaign: Campaign) -> list[Bar] | str:
@@ -41,10 +43,12 @@ def data(table: pd.DataFrame, campaign: Campaign) -> list[Bar] | str:
     results = point_results(table)
     names = naming_axes(results, campaign.varied)
     trusted = {result.point_id for result in results if result.trusted}
+    known = {result.point_id for result in results if result.rate.known}
     for point, group in runs.groupby("point_id"):
         values = {name: plain(group.iloc[0][name]) for name in names}
         title = label({name: value for name, value in values.items() if value not in (None, "none")})
-        found.append((sort_key(values.values()), _bar(group, title, str(point) not in trusted)))
+        bar = replace(_bar(group, title, str(point) not in trusted), interval=str(point) in known)
+        found.append((sort_key(values.values()), bar))
     return [bar for _, bar in sorted(found, key=lambda item: item[0])]
 
 
@@ -78,6 +82,7 @@ def draw(bars: list[Bar], campaign: Campaign) -> Figure:
     figure.legend(handles, ax.get_legend_handles_labels()[1], loc="outside lower center", ncols=len(PARTS))
     doubt = "; pale: do not rely on it" if any(bar.doubtful for bar in bars) else ""
     note = f"{style.of_all(bars, everything)}where a step's time goes, mean over repeats{doubt}"
+    note += style.undrawn(any(bar.interval for bar in bars))
     style.note(figure, campaign, note)
     return figure
 

@@ -11,7 +11,17 @@ from evidence_support import FakeCampaign, FakeRun
 from harness.analysis.collect import collect
 from harness.model.axes import Axes
 from harness.report import plots
-from harness.report.plots import rate_against_axis, speedup_against_axis, step_times, time_against_axis, time_shares
+from harness.report.html.charts.bars import shares
+from harness.report.html.charts.curves import speedup, under_ceilings
+from harness.report.plots import (
+    ceilings,
+    rate_against_axis,
+    speedup_against_axis,
+    step_times,
+    style,
+    time_against_axis,
+    time_shares,
+)
 from harness.report.plots.along_axis import Curves
 
 
@@ -133,3 +143,33 @@ def test_an_unwritable_directory_is_one_clear_message(tmp_path: Path) -> None:
     campaign.layout.plots.write_text("a file where the directory should be")
     with pytest.raises(UserError, match="plots"):
         plots.draw_all(campaign.layout, table, saved)
+
+
+@pytest.mark.parametrize(("axis", "ideal"), [("cpu_cores", True), ("workers", False)])
+def test_the_ideal_is_drawn_along_what_computes_and_the_measured_line_is_named(
+    tmp_path: Path, axis: str, ideal: bool
+) -> None:
+    """Nobody expects two loader workers to train twice as fast as one."""
+    campaign = FakeCampaign(tmp_path, varied=(axis,), repeats=1)
+    for count in (1, 2):
+        point = Axes.model_validate({"workload": "replay", axis: count, "steps_timed": 20})
+        campaign.add(point, FakeRun([[1.0] + [0.1 / count] * 20]))
+    saved = campaign.save()
+    table = collect(campaign.layout)
+    figure = speedup_against_axis.figure(campaign.layout, table, saved)
+    (legend,) = figure.legends
+    named = [told.get_text() for told in legend.get_texts()]
+    assert named == (["ideal", "measured"] if ideal else ["measured"])
+    (chart,) = speedup(campaign.layout, table, saved)
+    assert [trace["name"] for trace in chart["traces"]] == named
+
+
+def test_figures_without_intervals_say_so_where_they_are_known(tmp_path: Path) -> None:
+    campaign = cores(tmp_path, (1, 2), 3, waits=[0.0] + [0.05] * 20)
+    saved = campaign.save()
+    table, told = collect(campaign.layout), "95 % intervals not drawn"
+    for one in (ceilings, time_shares):
+        assert told in one.figure(table, saved).get_suptitle().replace("\n", " ")
+    for charts in (shares, under_ceilings):
+        assert all(told in chart["note"] for chart in charts(campaign.layout, table, saved))
+    assert style.undrawn(known=False) == ""

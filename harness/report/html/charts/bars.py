@@ -42,6 +42,7 @@ def shares(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> l
     }
     doubt = "; pale: do not rely on it" if any(bar.doubtful for bar in shown) else ""
     words = f"in the steady window, mean over repeats; wait: for data, other: what no part explains{doubt}"
+    words += style.undrawn(any(bar.interval for bar in shown))
     note = style.of_all(shown, found) + words
     chart: Chart = {
         "title": "Where a step's time goes",

@@ -34,13 +34,14 @@ def time(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> lis
 
 
 def speedup(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> list[Chart] | str:
-    """With the ideal line, and the study that the campaign repeats beside it."""
+    """With the ideal line along what computes, and the study that the campaign repeats beside it."""
     found = speedup_against_axis.data(table, campaign)
     if isinstance(found, str):
         return found
     study = speedup_against_axis.study_line(published.study(layout, campaign), found.axis)
     beside = [reference(study.label, study.x, study.y, published=True)] if study else []
-    return _curve_charts("Speed-up", "speed-up against the first point", found, ideal=True, beside=beside)
+    ideal = found.axis in speedup_against_axis.COMPUTING
+    return _curve_charts("Speed-up", "speed-up against the first point", found, ideal, beside)
 
 
 def published_lines(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> list[Chart] | str:
@@ -167,5 +168,6 @@ def under_ceilings(layout: CampaignLayout, table: pd.DataFrame, campaign: Campai
         yaxis = {"title": {"text": "images/s (steady)"}, "rangemode": "tozero"}
         layout_ = {"xaxis": number_axis(style.named(axis), panel.x), "yaxis": yaxis, "showlegend": True}
         note = "from the waits of the same runs" + ("; hollow: do not rely on it" if any(panel.doubtful) else "")
+        note += style.undrawn(panel.intervals)
         charts.append((panel.title, {"note": note, "traces": traces, "layout": layout_}))
     return panelled("Rate and ceiling", charts)

@@ -25,7 +25,7 @@ def heat_maps(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -
     values = [v for one in found.maps for v in one.cells.values() if math.isfinite(v)]
     scale = (min(0.0, *values), max(values))
     doubt = "; ?: do not rely on it" if any(one.doubtful for one in found.maps) else ""
-    note = f"images/s (steady); empty: not measured{doubt}"
+    note = f"images/s (steady); empty: not measured{doubt}{style.undrawn(any(one.bounds for one in found.maps))}"
     panels = [(one.title, _chart(one, found.rows, found.columns, note, scale)) for one in found.maps]
     charts = panelled(f"{_over(found.rows, found.columns)}", panels)
     if found.study is not None:
