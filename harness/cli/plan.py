@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -69,7 +70,8 @@ def _show(campaign: Campaign, rows: int | None) -> None:
     _print_prose(console, head, width, "bold", len(campaign.name))
     requests = {point_id: _request(point.placement) for point_id, point in campaign.points.items()}
     differing, shared = _differing(list(requests.values()), campaign.varied)
-    console.print(_points_table(campaign, requests, differing, rows))
+    following = _following(campaign, {*campaign.varied, *next(iter(requests.values()))})
+    console.print(_points_table(campaign, requests, [*campaign.varied, *following], differing, rows))
     for line in [*([f"Every point: {', '.join(shared)}."] if shared else []), *_totals(campaign)]:
         _print_prose(console, line, width)
     for note in campaign.notes:
@@ -117,18 +119,43 @@ def _differing(requests: list[dict[str, str]], varied: tuple[str, ...]) -> tuple
     return differing, [f"{column} {requests[0][column]}" for column in columns if column not in differing]
 
 
+def _following(campaign: Campaign, shown: Collection[str]) -> list[str]:
+    """Axes beside those ``shown`` whose values differ and follow from the varied ones by the sweep's ``when`` or
+    ``derive``; not those that are everywhere what the catalog gives the workload."""
+    from harness.config.axis_types import OPTION_PREFIX
+    from harness.model.axes import Axes
+    from harness.plan.defaults import fill
+
+    points = [point.axes for point in campaign.points.values()]
+    names = []
+    for name in Axes.model_fields:
+        first = getattr(points[0], name)
+        if name in ("options", *shown) or all(getattr(axes, name) == first for axes in points):
+            continue
+        others = ({axis: value for axis, value in axes if axis != name} for axes in points)
+        if any(fill(known).get(name) != getattr(axes, name) for known, axes in zip(others, points, strict=True)):
+            names.append(name)
+    options = dict.fromkeys(OPTION_PREFIX + name for axes in points for name in axes.options)
+    names += [name for name in options if len({axis_text(axes, name) for axes in points}) > 1]
+    return [name for name in names if name not in shown]
+
+
 def _points_table(
-    campaign: Campaign, requests: dict[str, dict[str, str]], differing: list[str], rows: int | None
+    campaign: Campaign,
+    requests: dict[str, dict[str, str]],
+    shown: list[str],
+    differing: list[str],
+    rows: int | None,
 ) -> Table:
     cells = [
         (
             point_id[:8],
-            *(axis_text(point.axes, axis) for axis in campaign.varied),
+            *(axis_text(point.axes, axis) for axis in shown),
             *(requests[point_id][c] for c in differing),
         )
         for point_id, point in list(campaign.points.items())[:rows]
     ]
-    table = _table(("point", *campaign.varied, *differing), cells)
+    table = _table(("point", *shown, *differing), cells)
     _mark_rest(table, len(campaign.points), rows)
     return table
 
@@ -174,7 +201,7 @@ def _totals(campaign: Campaign) -> list[str]:
     gpus = f", {used['gpu_hours']:.1f} GPU-hours" if used["gpu_hours"] else ""
     lines = [
         f"Data: {', '.join(paths)}" + (f"; staged from {', '.join(staged)}" if staged else "") + ".",
-        f"{used['runs']} runs ({plural(len(campaign.points), 'point')} × {campaign.repeats}); at most "
+        f"{plural(used['runs'], 'run')} ({plural(len(campaign.points), 'point')} × {campaign.repeats}); at most "
         f"{used['core_hours']:.1f} core-hours{gpus}, {format_duration(used['walltime_s'])} one after another.",
     ]
     if campaign.excluded or campaign.duplicates:

@@ -120,6 +120,25 @@ def test_long_lists_are_cut_unless_asked_for(project: Path) -> None:
     assert CliRunner().invoke(plan_command, [*arguments, "--all"]).output.count("hpctmp") == 60
 
 
+def test_an_axis_that_only_a_condition_varies_is_shown(project: Path) -> None:
+    """What the catalog gives each workload, its data set for one, is no choice of the sweep's."""
+    (project / "when.yml").write_text(
+        "name: when\nbase: {framework: torch}\nmatrix: {workload: [dcgan_mnist, resnet20_cifar10], cpu_cores: [1, 2]}\n"
+        "when: [{where: cpu_cores > 1, set: {workers: 2}}]\nderive: {batch_interval: cpu_cores}\n"
+    )
+    lines = CliRunner().invoke(plan_command, ["when.yml"]).output.splitlines()
+    assert lines[1].split() == ["point", "workload", "cpu_cores", "workers", "batch_interval"]
+    assert lines[3].split()[1:] == ["dcgan_mnist", "1", "0", "1"]
+    assert lines[4].split()[1:] == ["dcgan_mnist", "2", "2", "2"]
+
+
+def test_one_run_is_one_run(project: Path) -> None:
+    output = (
+        CliRunner().invoke(plan_command, ["small.yml", "--only", "storage == 'scratch'", "--set", "repeats=1"]).output
+    )
+    assert "1 run (1 point × 1); " in " ".join(output.split())
+
+
 def test_the_project_is_found_from_the_sweeps_file_too(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "elsewhere").mkdir()
     monkeypatch.chdir("/")
