@@ -206,6 +206,26 @@ def test_a_damaged_group_under_a_damaged_ledger_costs_nothing(kind: Kind, looks:
     assert_once(world)
 
 
+@pytest.mark.parametrize("kind", ["array", "pack"])
+def test_what_else_is_left_of_a_group_tells_its_attempts_jobs(kind: Kind, tmp_path: Path) -> None:
+    world = under_way(tmp_path, kind, 3)
+    before = read_statuses(world.layout.ledger)
+    damage_all(world)
+    ledger = world.session(lambda _driver: None)
+    assert {key: (status.job_id, status.index) for key, status in ledger.statuses.items()} == {
+        key: (status.job_id, status.index) for key, status in before.items()
+    }
+
+
+@pytest.mark.parametrize("kind", ["array", "pack"])
+def test_a_wrong_job_name_in_group_json_costs_nothing(kind: Kind, tmp_path: Path) -> None:
+    world = under_way(tmp_path, kind, 3)
+    world.layout.ledger.write_bytes(GARBAGE)
+    meta = world.layout.group("g1").meta
+    meta.write_text(meta.read_text().replace('"job_name": "h', '"job_name": "i'))
+    assert_once(world)
+
+
 @pytest.mark.parametrize("lost", ["group", "map"])
 def test_an_element_of_which_only_its_group_is_known_is_waited_for(lost: str, tmp_path: Path) -> None:
     """Which element of the array it is nobody knows: while any of them is alive, it may be."""
@@ -216,6 +236,8 @@ def test_an_element_of_which_only_its_group_is_known_is_waited_for(lost: str, tm
         shutil.rmtree(group.root)
     else:
         group.map.write_bytes(GARBAGE)
+    first, *_ = world.scheduler.known.values()
+    first.ends_s += JOB_S  # the end of another element is not its own
     assert_once(world)
 
 
