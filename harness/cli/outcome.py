@@ -18,6 +18,7 @@ from harness.cli.labels import COLOURS, label
 from harness.files import open_file
 from harness.jobs.campaign import scheduler_name
 from harness.jobs.causes import cause_of, next_step
+from harness.jobs.moved import old_place
 from harness.jobs.tasks import Statuses, attempts_of
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign, Task
@@ -79,9 +80,28 @@ class Outcome:
         causes = Counter(cause for _, status in self.latest if (cause := cause_of(status)))
         first = {cause_of(status): status for _, status in reversed(self.latest)}
         return [
-            f"{count} {cause.replace('_', ' ')}: {next_step(first[cause], self.scheduler, handle(self.layout))}"
-            for cause, count in causes.most_common()
+            *self._moved(),
+            *(
+                f"{count} {cause.replace('_', ' ')}: {next_step(first[cause], self.scheduler, handle(self.layout))}"
+                for cause, count in causes.most_common()
+            ),
         ]
+
+    def _moved(self) -> list[str]:
+        """That the jobs look for the campaign where it no more is: what they write is lost, and they fail."""
+        for key, status in self.latest:
+            paths = self.layout.attempt(*key)
+            if status.state is JobState.SUCCEEDED or paths.exit.exists():
+                continue
+            old = old_place(paths)
+            if old is None:
+                return []
+            name = handle(self.layout)
+            return [
+                f"moved: jobs look for their runs in {old}, and the campaign lies in {self.layout.root} now; move it "
+                f"back while they are under way, or harness cancel {name}, then harness retry {name}"
+            ]
+        return []
 
 
 def outcome_of(

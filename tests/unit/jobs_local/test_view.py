@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jobs_support import make_cluster, make_placement, make_spec
 from rich.console import Console
 from simulation_support import World, campaign
 
@@ -18,9 +19,10 @@ from harness.cli.rate import rough_images_per_s
 from harness.files import json_line
 from harness.jobs.drive import Driver
 from harness.jobs.packs import WAITS
+from harness.jobs.render import render_job
 from harness.jobs.submission import Batch
 from harness.jobs.view import Late, Rarely, present
-from harness.layout import AttemptLayout
+from harness.layout import AttemptLayout, CampaignLayout
 from harness.model.job import JobState
 from harness.model.ledger import AttemptStatus
 
@@ -107,6 +109,27 @@ def test_why_a_job_waits_is_shown_although_its_state_is_known(tmp_path: Path) ->
     site: Any = world.scheduler
     (status,) = present(world.plan, world.layout, site).values()
     assert (status.state, status.reason) == (JobState.QUEUED, "Can Never Run")
+
+
+@pytest.mark.parametrize("kind", ["single", "array", "pack"])
+def test_a_campaign_moved_under_its_jobs_is_said_to_be(tmp_path: Path, kind: Any) -> None:
+    (tmp_path / "it's here").mkdir()
+    world = World(tmp_path / "it's here", campaign(points=2))
+    if kind != "single":
+        world.batching = lambda tasks: [Batch(kind, tuple(tasks))] if tasks else []
+    world.session(lambda driver: driver.submit_all(world.plan.tasks))
+    if kind == "single":  # the world's own scripts are no job bodies
+        for script in world.layout.root.glob("runs/*/*/job.sh"):
+            script.write_text(render_job(make_cluster("slurm"), make_spec(make_placement()), script.parent, tmp_path))
+
+    def said(layout: CampaignLayout) -> list[str]:
+        return outcome_of(world.plan, layout, world.plan.tasks, present(world.plan, layout)).next_steps()
+
+    assert said(world.layout) == []
+    moved = CampaignLayout(world.layout.root.rename(tmp_path / "moved"))
+    (line,) = said(moved)
+    assert line.startswith(f"moved: jobs look for their runs in {world.layout.root}/runs/")
+    assert f"the campaign lies in {moved.root} now" in line
 
 
 def test_a_site_is_made_once_and_only_where_something_is_under_way(tmp_path: Path) -> None:
