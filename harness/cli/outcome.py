@@ -88,18 +88,19 @@ class Outcome:
         ]
 
     def _moved(self) -> list[str]:
-        """That the jobs look for the campaign where it no more is: what they write is lost, and they fail."""
+        """That jobs look for the campaign where it no more is: those under way fail, and those lost may have."""
         for key, status in self.latest:
             paths = self.layout.attempt(*key)
-            if status.state is JobState.SUCCEEDED or paths.exit.exists():
+            if (status.state.ended and status.state is not JobState.LOST) or paths.exit.exists():
                 continue
             old = old_place(paths)
             if old is None:
                 return []
             name = handle(self.layout)
             return [
-                f"moved: jobs look for their runs in {old}, and the campaign lies in {self.layout.root} now; move it "
-                f"back while they are under way, or harness cancel {name}, then harness retry {name}"
+                f"moved: jobs were written to look for their runs in {old}, and the campaign lies in "
+                f"{self.layout.root} now; move it back while they are under way, or harness cancel {name}, then "
+                f"harness retry {name}"
             ]
         return []
 

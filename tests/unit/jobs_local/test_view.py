@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -128,8 +129,10 @@ def test_a_campaign_moved_under_its_jobs_is_said_to_be(tmp_path: Path, kind: Any
     assert said(world.layout) == []
     moved = CampaignLayout(world.layout.root.rename(tmp_path / "moved"))
     (line,) = said(moved)
-    assert line.startswith(f"moved: jobs look for their runs in {world.layout.root}/runs/")
+    assert line.startswith(f"moved: jobs were written to look for their runs in {world.layout.root}/runs/")
     assert f"the campaign lies in {moved.root} now" in line
+    moved_later = {key: replace(status, state=JobState.CANCELLED) for key, status in present(world.plan, moved).items()}
+    assert not outcome_of(world.plan, moved, world.plan.tasks, moved_later)._moved()
 
 
 def test_a_site_is_made_once_and_only_where_something_is_under_way(tmp_path: Path) -> None:
