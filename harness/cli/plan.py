@@ -13,7 +13,6 @@ from harness.cli.options import SweepChoice, sweep_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
     from rich.table import Table
 
     from harness.model.campaign import Campaign
@@ -61,41 +60,25 @@ def cost(campaign: Campaign) -> dict[str, Any]:
 
 def _show(campaign: Campaign, rows: int | None) -> None:
     from rich.console import Console
+    from rich.text import Text
+
+    from harness.report.prose import print_prose
 
     console = Console(highlight=False, emoji=False)
-    width = console.width
-    if not console.is_terminal:
-        console.width = max(width, 200)  # a pipe or file has no edge at which a table's rows must fold
-    head = f"{campaign.name} on {campaign.cluster}: {campaign.description}"
-    _print_prose(console, head, width, "bold", len(campaign.name))
+    # a pipe or file has no edge at which a table's rows must fold
+    wide = console if console.is_terminal else Console(highlight=False, emoji=False, width=max(console.width, 200))
+    print_prose(console, Text.assemble((campaign.name, "bold"), f" on {campaign.cluster}: {campaign.description}"))
     requests = {point_id: _request(point.placement) for point_id, point in campaign.points.items()}
     differing, shared = _differing(list(requests.values()), campaign.varied)
     following = _following(campaign, {*campaign.varied, *next(iter(requests.values()))})
-    console.print(_points_table(campaign, requests, [*campaign.varied, *following], differing, rows))
+    wide.print(_points_table(campaign, requests, [*campaign.varied, *following], differing, rows))
     for line in [*([f"Every point: {', '.join(shared)}."] if shared else []), *_totals(campaign)]:
-        _print_prose(console, line, width)
+        print_prose(console, line)
     for note in campaign.notes:
-        _print_prose(console, f"note: {note}", width, "yellow", len("note:"))
+        print_prose(console, Text.assemble(("note:", "yellow"), f" {note}"))
     if campaign.refusals:
         console.print(f"\n[yellow]{len(campaign.refusals)} refused:[/]")
-        console.print(_refusals_table(campaign, rows))
-
-
-def _print_prose(console: Console, words: str, width: int, style: str = "", styled: int = 0) -> None:
-    """Lines of ``width`` at most, broken between words: a path stays whole. ``style`` is of ``styled`` letters.
-
-    It is that of the tables (``harness.report.prose``) without what they import.
-    """
-    import textwrap
-
-    from rich.text import Text
-
-    lines = textwrap.wrap(words, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    for number, line in enumerate(lines):
-        told = Text(line)
-        if style and not number:
-            told.stylize(style, 0, styled)
-        console.print(told, soft_wrap=True)
+        wide.print(_refusals_table(campaign, rows))
 
 
 def _request(placement: Placement) -> dict[str, str]:
