@@ -182,9 +182,11 @@ def test_the_first_screen_says_what_to_request(browser: object, report: Path) ->
     assert advice.nth(0).locator("> dl dt").all_inner_texts()[-1] == "Next"
     box = advice.nth(0).bounding_box()
     assert box["y"] + box["height"] < 900
-    said = page.locator(".requests li")
-    assert "of all that was measured, request scratch, 10 cpu cores for" in said.nth(0).inner_text()
-    assert "scratch" in said.nth(2).inner_text() and "request 10 cpu cores for" in said.nth(2).inner_text()
+    over_all, disk, rising = page.locator(".requests li").all_inner_texts()
+    assert "of all that was measured, request scratch, 10 cpu cores for" in over_all
+    assert "disk" in disk and "request 10 cpu cores for" in disk
+    # the series of scratch is that of the first sentence and is not said again
+    assert rising.startswith("The rate still rises at 10 cpu cores") and rising.endswith("; scratch.")
 
 
 def test_a_menu_changes_what_a_chart_shows(browser: object, report: Path) -> None:
