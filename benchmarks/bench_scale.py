@@ -19,7 +19,7 @@ from bench_plan import BLOCK, Work
 from commands import HARNESS, run
 from common import Row, arguments, finish, paired_ratio, seconds
 
-from harness.files import json_line
+from harness.files import sealed_line
 from harness.layout import SHARD_DIGITS, CampaignLayout
 
 #: an events file as a run of so many steps writes it, on a clock that is told the time
@@ -115,7 +115,7 @@ def ledger(layout: CampaignLayout) -> int:
                     {"record": "state", **key, "state": "RUNNING", **state},
                     {"record": "state", **key, "state": "SUCCEEDED", **state},
                 ):
-                    stream.write(json_line(record))
+                    stream.write(sealed_line(record))
                     lines += 1
     return lines
 

@@ -149,10 +149,10 @@ def _attempt(layout: CampaignLayout, spec: RunSpec, body: Body, number: int) -> 
     state = {"native_state": "", "exit_status": None, "reason": ""}
     script = {"job_name": spec.job_name, "script": str(files.script)}
     return [
-        json_line({"record": "intent", "unix_s": started} | key | script),
-        json_line({"record": "submitted", "unix_s": started} | key | {"job_id": f"{number}.server"}),
-        json_line({"record": "state", "unix_s": started} | key | {"state": "RUNNING"} | state),
-        json_line({"record": "state", "unix_s": ended} | key | {"state": "SUCCEEDED"} | state | {"exit_status": 0}),
+        sealed_line({"record": "intent", "unix_s": started} | key | script),
+        sealed_line({"record": "submitted", "unix_s": started} | key | {"job_id": f"{number}.server"}),
+        sealed_line({"record": "state", "unix_s": started} | key | {"state": "RUNNING"} | state),
+        sealed_line({"record": "state", "unix_s": ended} | key | {"state": "SUCCEEDED"} | state | {"exit_status": 0}),
     ]
 
 
