@@ -15,7 +15,7 @@ from harness.analysis import findings, stats
 from harness.analysis.capacity import comparable, unlike_most
 from harness.analysis.findings import Finding
 from harness.analysis.points import PointResult
-from harness.analysis.scaling import label
+from harness.analysis.scaling import axis_word, label
 from harness.model.columns import AXIS_COLUMNS
 from harness.model.job import JobState
 
@@ -161,17 +161,13 @@ def advised(finding: Finding, result: PointResult, results: Sequence[PointResult
         return finding
     words = [f"All else equal, it ran faster here with {' or '.join(helped)}: use that."] if helped else []
     words += [f"Perhaps by chance it ran faster with {' or '.join(unsure)}: repeat."] if unsure else []
-    words += [f"Already varied without help: {', '.join(map(_word, tried))}."] if tried else []
+    words += [f"Already varied without help: {', '.join(map(axis_word, tried))}."] if tried else []
     if not helped and not unsure and finding.code in findings.INPUT_BOUND:
         left = [axis for axis in _LOADER_AXES if axis not in tried]
         words.append(
-            f"Left to try: {', '.join(map(_word, left))}." if left else "Preparation itself is what takes the time."
+            f"Left to try: {', '.join(map(axis_word, left))}." if left else "Preparation itself is what takes the time."
         )
     return replace(finding, advice=" ".join(words))
-
-
-def _word(axis: str) -> str:
-    return axis.replace("_", " ")
 
 
 def _with_caches(finding: Finding, result: PointResult, results: Sequence[PointResult]) -> Finding:

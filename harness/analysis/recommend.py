@@ -57,7 +57,7 @@ class Answer:
     the setting within :data:`SLACK` of the share wanted. ``limited_by``: the lane that takes longest there;
     ``lane_shares``: each one's time against it; ``in_turns``: they follow each other instead of overlapping;
     ``wait_share``: of the time in which training waited for data where this setting was measured, else NaN.
-    ``share_of_ceiling`` is that of the setting itself."""
+    ``share_of_ceiling`` is that of the setting itself. ``measured``: the rates are so, and not the model's."""
 
     setting: Setting
     rate: Range
@@ -74,6 +74,7 @@ class Answer:
     points: int
     left_out: tuple[LeftOut, ...]
     notes: tuple[str, ...]
+    measured: bool = False
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,7 @@ def _as_measured(answer: Answer, flat: Plateau) -> Answer:
         ranges={name: (min(low + 1, _number(setting, name)), _number(setting, name)) for name, low in least.items()},
         choices=(Choice(Layout(setting.nodes, setting.ranks_per_node), setting, rate, Range(1.0, 1.0, 1.0), hours),),
         notes=(f"{note} ones do not grow: these rates are as measured", *answer.notes),
+        measured=True,
     )
 
 

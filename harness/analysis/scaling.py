@@ -51,8 +51,13 @@ def label(key: Mapping[str, Any]) -> str:
     return ", ".join(_word(name, value) for name, value in key.items()) or "all"
 
 
+def axis_word(name: str) -> str:
+    """``cpu cores`` for ``cpu_cores``, ``clock`` for ``options.clock``."""
+    return name.removeprefix("options.").replace("_", " ")
+
+
 def _word(name: str, value: Any) -> str:
-    axis = name.removeprefix("options.").replace("_", " ")
+    axis = axis_word(name)
     if isinstance(value, bool):
         return axis if value else f"no {axis}"
     if isinstance(value, str):

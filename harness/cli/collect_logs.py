@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 def collect_logs(globs: Sequence[str], pattern: str, facts: Sequence[str], output: Path | None, as_json: bool) -> None:
     """Read the logs, then print their table, or write it where ``output`` is given (``.csv`` or ``.parquet``)."""
     need_packages()
-    # numpy's algebra starts a thread for each CPU, which waits busily for work that never comes
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from harness.analysis.foreign import patterns, table
 
     loaded = patterns.load(pattern)

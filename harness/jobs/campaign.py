@@ -108,10 +108,8 @@ def _begun(layout: CampaignLayout, old: Campaign, planned: Campaign) -> set[Task
     lines that told of them may be damaged."""
     from harness.jobs.attempts import attempts_on_disk  # who only looks at a campaign needs none of it
 
-    begun, still = (
-        {Task(point_id=key.point_id, repeat=key.repeat) for key in read_statuses(layout.ledger)},
-        set(planned.tasks),
-    )
+    begun = {Task(point_id=key.point_id, repeat=key.repeat) for key in read_statuses(layout.ledger)}
+    still = set(planned.tasks)
     left = (task for task in old.tasks if task not in begun and task not in still)
     return begun | {task for task in left if any(attempts_on_disk(layout, task))}
 

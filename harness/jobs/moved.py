@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from pathlib import Path
 
 from harness.files import read_file
-from harness.layout import AttemptLayout
+from harness.layout import AttemptLayout, GroupLayout
 
 _OWN = re.compile(r"^attempt_dir=(.*?)$\n\n# ---- evidence", re.MULTILINE | re.DOTALL)
 _PACKED = re.compile(r"^attempt \d+ ('.*?'|\S+)$", re.MULTILINE | re.DOTALL)
@@ -32,10 +31,10 @@ def _named(paths: AttemptLayout) -> str | None:
     """
     if not paths.script.is_symlink():
         return _word(_OWN.search(read_file(paths.script).decode()))
-    group = paths.script.resolve().parent
-    if (group / "attempts").exists():
-        return read_file(group / "attempts").decode().partition("\0")[0]
-    return _word(_PACKED.search(read_file(Path(group / "job.sh")).decode()))
+    group = GroupLayout(paths.script.resolve().parent)
+    if group.map.exists():
+        return read_file(group.map).decode().partition("\0")[0]
+    return _word(_PACKED.search(read_file(group.script).decode()))
 
 
 def _word(found: re.Match[str] | None) -> str | None:

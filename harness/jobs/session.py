@@ -52,14 +52,12 @@ def opened(
     retries: int = 0,
     stop: Stop | None = None,
     say: Callable[[str], None] = lambda _text: None,
-    warn: Callable[[str], None] = lambda text: print(f"harness: {text}", file=sys.stderr),
 ) -> Iterator[Driver]:
     """The driver of a campaign, already reconciled with what happened since the last one.
 
     Args:
         planned: a fresh plan, to make or widen the campaign with; None: the campaign as it is on disk.
         how: how tasks become jobs, and how many at a time.
-        warn: told where lines of the ledger are damaged, after what they told of has been looked for.
 
     Raises:
         LockError: another harness drives the campaign.
@@ -78,7 +76,7 @@ def opened(
             give_up_elsewhere(driver, socket.gethostname(), time.time())
         driver.reconcile()
         if ledger.damaged:
-            warn(damage_text(layout.ledger, ledger.damaged, LOOKED_FOR))
+            print(f"harness: {damage_text(layout.ledger, ledger.damaged, LOOKED_FOR)}", file=sys.stderr)
         yield driver
         layout.stop.unlink(missing_ok=True)
 

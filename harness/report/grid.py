@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.points import PointResult, point_results, sort_key
-from harness.analysis.scaling import Series, label, naming_axes, primary_axis, series_along, series_axes
+from harness.analysis.scaling import Series, axis_word, label, naming_axes, primary_axis, series_along, series_axes
 from harness.analysis.stats import Estimate
 from harness.model.campaign import Campaign
 from harness.report.numbers import DASH, duration, with_interval
@@ -64,7 +64,7 @@ def points_grid(table: pd.DataFrame, campaign: Campaign) -> Grid:
 def _axis_column(name: str, results: Sequence[PointResult]) -> tuple[str, bool, list[str]]:
     values = [r.axes.get(name) for r in results]
     numeric = all(isinstance(v, int | float | None) and not isinstance(v, bool) for v in values)
-    return name.removeprefix("options.").replace("_", " "), numeric, [text(v) for v in values]
+    return axis_word(name), numeric, [text(v) for v in values]
 
 
 def unlike_steps(results: Sequence[PointResult]) -> bool:
@@ -105,7 +105,7 @@ def _notes(table: pd.DataFrame, campaign: Campaign, results: Sequence[PointResul
     shown = naming_axes(results, campaign.varied)
     for name in (axis for axis in campaign.varied if axis not in shown):
         if len(values := list(dict.fromkeys(text(r.axes.get(name)) for r in results))) > 1:
-            word = name.removeprefix("options.").replace("_", " ")
+            word = axis_word(name)
             notes.append(f"No column: {word}, which goes with the others ({', '.join(values)}).")
     unlike = ", which are not of one number of images: compare images/s" if unlike_steps(results) else ""
     notes.append(f"{interval_note(results)} Time: the timed steps alone{unlike}.")

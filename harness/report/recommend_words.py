@@ -27,9 +27,10 @@ def headline(group: Group) -> str:
 
 def answer_lines(answer: Answer, group: Group) -> list[str]:
     """The recommendation, a line for each thing to know."""
+    whose = "as measured" if answer.measured else "by the model"
     lines = [
         f"Ask for: {request(answer.setting, group, answer.ranges)}",
-        f"Expect: {span(answer.rate)} images/s by the model, {_of_ceiling(answer)}",
+        f"Expect: {span(answer.rate)} images/s {whose}, {_of_ceiling(answer)}",
         f"Limited by: {_limits(answer)}",
         f"Cost: {span(_cost(answer.setting, answer.rate))} core-hours for a million images",
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from harness.analysis.points import point_results
-from harness.analysis.scaling import RESOURCES, label, primary_axis, series_along
+from harness.analysis.scaling import RESOURCES, axis_word, label, primary_axis, series_along
 from harness.errors import UserError
 from harness.model.campaign import Campaign
 from harness.report.grid import Grid, interval_note, text
@@ -32,7 +32,7 @@ def scaling_grid(table: pd.DataFrame, campaign: Campaign, axis: str | None = Non
             efficiency = percent(step.efficiency) if axis in RESOURCES else DASH
             rate = f"{with_interval(step.result.rate)} n={step.result.runs}{doubt}"
             rows.append((label(series.key), text(step.x), rate, with_interval(step.speedup), efficiency))
-    headers = ("series", axis.replace("_", " "), "images/s", "speed-up", "efficiency")
+    headers = ("series", axis_word(axis), "images/s", "speed-up", "efficiency")
     numeric = (False, True, True, True, True)
     shown = [step.result for series in found for step in series.steps]
     notes = [f"{interval_note(shown)} n: runs. Speed-up: against the first point of the series."]

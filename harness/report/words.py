@@ -16,6 +16,7 @@ from harness.analysis.scaling import (
     RESOURCES,
     Series,
     Step,
+    axis_word,
     label,
     naming_axes,
     numeric_axes,
@@ -77,7 +78,7 @@ def _series_sentences(series: Sequence[Series]) -> list[str]:
         return [_series_sentence(one) for one in series]
     ordered = sorted(series, key=lambda one: one.steps[-1].speedup.value)
     low, middle, high = (ordered[i].steps[-1].speedup.value for i in (0, len(ordered) // 2, -1))
-    axis = series[0].axis.removeprefix("options.").replace("_", " ")
+    axis = axis_word(series[0].axis)
     overall = f"{len(series)} series along {axis}: from their first to their last point the rate changes by a factor"
     return [
         f"{overall} of {number(low, 3)} to {number(high, 3)} (median {number(middle, 3)}). The ends of this range:",
@@ -261,7 +262,7 @@ def _next(results: Sequence[PointResult], series: Sequence[Series], campaign: Ca
     ]
     if growing:
         top = max(step.x for one in growing for step in one.steps)
-        unit = growing[0].axis.replace("_", " ")
+        unit = axis_word(growing[0].axis)
         return [f"Next: try more than {text(top)} {unit}: {len(growing)} of {len(series)} series still scale there."]
     fastest = max((r for r in results if r.runs), key=lambda r: r.rate.value, default=None)
     left = [name for name in LOADER_AXES if name not in campaign.varied]

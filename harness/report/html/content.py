@@ -13,7 +13,7 @@ import pandas as pd
 from harness.analysis import findings
 from harness.analysis.dictionary import BY_NAME
 from harness.analysis.points import PointResult, plain, sort_key
-from harness.analysis.scaling import naming_axes, point_label, primary_axis, series_along
+from harness.analysis.scaling import axis_word, naming_axes, point_label, primary_axis, series_along
 from harness.files import read_file
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
@@ -90,7 +90,7 @@ def points_table(results: Sequence[PointResult], campaign: Campaign) -> PointsTa
     axis = primary_axis(results, campaign.varied)
     speedups = speedups_of(series_along(results, campaign.varied, axis)) if axis else {}
     order = sorted(range(len(results)), key=lambda i: sort_key(results[i].axes.get(name) for name in axes))
-    headers = [*(name.removeprefix("options.").replace("_", " ") for name in axes), "images/s", "time"]
+    headers = [*(axis_word(name) for name in axes), "images/s", "time"]
     headers += ["speed-up"] if speedups else []
     rows = []
     for index in order:

@@ -13,6 +13,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
+from harness.analysis.scaling import axis_word
 from harness.model.campaign import Campaign
 
 #: Okabe & Ito's palette (black and yellow left out: too heavy, too faint on white).
@@ -171,4 +172,4 @@ def note(figure: Figure, campaign: Campaign, text: str) -> None:
 
 def named(axis: str) -> str:
     """An axis' name for people."""
-    return axis.removeprefix("options.").replace("_", " ").replace("cpu", "CPU").replace("gpus", "GPUs")
+    return axis_word(axis).replace("cpu", "CPU").replace("gpus", "GPUs")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -47,16 +47,15 @@ def data(table: pd.DataFrame, campaign: Campaign) -> list[Bar] | str:
     for point, group in runs.groupby("point_id"):
         values = {name: plain(group.iloc[0][name]) for name in names}
         title = label({name: value for name, value in values.items() if value not in (None, "none")})
-        bar = replace(_bar(group, title, str(point) not in trusted), interval=str(point) in known)
-        found.append((sort_key(values.values()), bar))
+        found.append((sort_key(values.values()), _bar(group, title, str(point) not in trusted, str(point) in known)))
     return [bar for _, bar in sorted(found, key=lambda item: item[0])]
 
 
-def _bar(group: pd.DataFrame, name: str, doubtful: bool) -> Bar:
+def _bar(group: pd.DataFrame, name: str, doubtful: bool, interval: bool) -> Bar:
     step_ms = group["step_mean_s"].to_numpy(float) * 1000
     parts = {part: float(np.mean(group[f"{part}_share"].to_numpy(float) * step_ms)) for part in PARTS[:-1]}
     parts["other"] = max(float(np.mean(step_ms)) - sum(parts.values()), 0.0)
-    return Bar(name, parts, doubtful)
+    return Bar(name, parts, doubtful, interval)
 
 
 def draw(bars: list[Bar], campaign: Campaign) -> Figure:
