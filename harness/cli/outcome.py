@@ -62,6 +62,7 @@ class Outcome:
         return {
             "campaign": self.campaign.name,
             "directory": str(self.layout.root),
+            "moved_from": self.moved_from(),
             "states": {state.value: count for state, count in self.counts.items()},
             "untried": self.untried,
             "runs": [self._run(key, status) for key, status in self.latest],
@@ -88,21 +89,30 @@ class Outcome:
         ]
 
     def _moved(self) -> list[str]:
-        """That jobs look for the campaign where it no more is: those under way fail, and those lost may have."""
+        old = self.moved_from()
+        if old is None:
+            return []
+        name = handle(self.layout)
+        return [
+            f"moved: jobs were written to look for their runs in {old}, and the campaign lies in "
+            f"{self.layout.root} now; move it back while they are under way, or harness cancel {name}, then "
+            f"harness retry {name}"
+        ]
+
+    def moved_from(self) -> str | None:
+        """The campaign's directory as its jobs know it, where they look for it in vain: those under way fail, and those
+        lost may have. None where no job does."""
         for key, status in self.latest:
             paths = self.layout.attempt(*key)
             if (status.state.ended and status.state is not JobState.LOST) or paths.exit.exists():
                 continue
             old = old_place(paths)
             if old is None:
-                return []
-            name = handle(self.layout)
-            return [
-                f"moved: jobs were written to look for their runs in {old}, and the campaign lies in "
-                f"{self.layout.root} now; move it back while they are under way, or harness cancel {name}, then "
-                f"harness retry {name}"
-            ]
-        return []
+                return None
+            for _ in paths.root.relative_to(self.layout.root).parts:
+                old = os.path.dirname(old)  # noqa: PTH120 - text of a script, which may be no path at all
+            return old
+        return None
 
 
 def outcome_of(
@@ -150,7 +160,6 @@ def show_next_steps(outcome: Outcome, console: Console) -> None:
 
 
 def summary(outcome: Outcome) -> str:
-    """Counts by state, with markup, and where the evidence lies."""
     """Counts by state, with markup, and where the evidence lies."""
     words = [
         f"[{COLOURS.get(state, 'cyan')}]{count} {state.value.lower().replace('_', ' ')}[/]"

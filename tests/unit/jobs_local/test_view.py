@@ -129,10 +129,17 @@ def test_a_campaign_moved_under_its_jobs_is_said_to_be(tmp_path: Path, kind: Any
     assert said(world.layout) == []
     moved = CampaignLayout(world.layout.root.rename(tmp_path / "moved"))
     (line,) = said(moved)
-    assert line.startswith(f"moved: jobs were written to look for their runs in {world.layout.root}/runs/")
+    assert line.startswith(f"moved: jobs were written to look for their runs in {world.layout.root}, and ")
     assert f"the campaign lies in {moved.root} now" in line
     moved_later = {key: replace(status, state=JobState.CANCELLED) for key, status in present(world.plan, moved).items()}
-    assert not outcome_of(world.plan, moved, world.plan.tasks, moved_later)._moved()
+    assert outcome_of(world.plan, moved, world.plan.tasks, moved_later).moved_from() is None
+
+    def moved_from(layout: CampaignLayout) -> object:
+        outcome = outcome_of(world.plan, layout, world.plan.tasks, present(world.plan, layout))
+        return outcome.as_json()["moved_from"]
+
+    assert moved_from(moved) == str(world.layout.root)
+    assert moved_from(CampaignLayout(moved.root.rename(world.layout.root))) is None
 
 
 def test_a_site_is_made_once_and_only_where_something_is_under_way(tmp_path: Path) -> None:
