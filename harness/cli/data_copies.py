@@ -28,12 +28,10 @@ Examples:
 @click.option(
     "--mirrors",
     type=click.Path(path_type=Path),
-    default=Path("configs/mirrors.yml"),
-    show_default=True,
-    help="YAML list of the files, their checksums and mirrors.",
+    help="YAML list of the files, their checksums and mirrors  [default: the project's configs/mirrors.yml]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest's facts as JSON.")
-def fetch(form: str, to: Path | None, storage: str, cluster: str, mirrors: Path, as_json: bool) -> None:
+def fetch(form: str, to: Path | None, storage: str, cluster: str, mirrors: Path | None, as_json: bool) -> None:
     """Download a published data set, on a machine with network; a set that is already there is left alone.
 
     Transfers are resumed and every file is checked by its MD5. Exit codes: 0 there, 2 bad input or no mirror gave it.
@@ -45,8 +43,10 @@ def fetch(form: str, to: Path | None, storage: str, cluster: str, mirrors: Path,
     from harness.datasets.fetch import is_fetched
     from harness.datasets.published import HOW_TO_GET
     from harness.errors import UserError
+    from harness.layout import project_root
 
     lookup(DATASETS, form, "data set format")
+    mirrors = mirrors or project_root(Path.cwd()) / "configs" / "mirrors.yml"
     sources = load_mirrors(mirrors)
     if form not in sources:
         raise UserError(f"{mirrors} names no mirror of {form}. {form}: {HOW_TO_GET[form]}")

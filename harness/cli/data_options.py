@@ -33,8 +33,9 @@ def directory_of(name: str, to: Path | None, storage: str, cluster: str) -> Path
     if to is not None:
         return to
     from harness.cli.data_place import directory
+    from harness.layout import project_root
 
-    return directory(name, storage, cluster, Path.cwd())
+    return directory(name, storage, cluster, project_root(Path.cwd()))
 
 
 def report(path: Path, manifest: Manifest, what: str, as_json: bool) -> None:

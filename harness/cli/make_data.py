@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.catalog import dataset_directory, reads_data, split_dataset
+from harness.cli.health.paths import expanded
 from harness.datasets.manifest import missing
 from harness.errors import UserError
 from harness.model.campaign import PlannedPoint
@@ -52,9 +52,16 @@ def _made(point: PlannedPoint) -> bool:
 
 
 def _place(point: PlannedPoint) -> tuple[Path, str]:
-    """Where the data must lie before the run, and in which encoding."""
+    """Where the data must lie before the run, and in which encoding.
+
+    Raises:
+        UserError: nobody knows from here.
+    """
     place = point.placement.stage_from or point.placement.data_path
-    return Path(os.path.expandvars(place)), point.axes.encoding
+    text = expanded(place)
+    if text is None:
+        raise UserError(f"--make-data: {place}: a variable in it is not set here")
+    return Path(text), point.axes.encoding
 
 
 def _make(path: Path, name: str, sizes: Mapping[str, int], console: Console) -> None:

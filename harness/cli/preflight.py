@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.catalog import NO_FRAMEWORK, reads_data
+from harness.cli.health.paths import expanded
 from harness.datasets.manifest import missing
 from harness.errors import UserError
 from harness.model.campaign import PlannedPoint
@@ -79,4 +80,5 @@ def _of_data(point: PlannedPoint) -> Iterator[str]:
 
 
 def _data_place(point: PlannedPoint) -> Path:
-    return Path(os.path.expandvars(point.placement.stage_from or point.placement.data_path))
+    place = point.placement.stage_from or point.placement.data_path
+    return Path(expanded(place) or place)

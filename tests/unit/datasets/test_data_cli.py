@@ -59,6 +59,20 @@ def test_files_without_any_checksum_are_not_called_verified(tmp_path):
     assert "NOT verified" in run("verify", tmp_path / "c", ok=False)
 
 
+def test_a_projects_data_are_its_own_from_any_of_its_directories(tmp_path, monkeypatch):
+    (tmp_path / "configs" / "clusters").mkdir(parents=True)
+    node = "{cores_per_socket: 2}"
+    cluster = f"name: local\nscheduler: local\nnode: {node}\nstorage: {{hpctmp: {{path: sets}}}}\n"
+    (tmp_path / "configs" / "clusters" / "local.yml").write_text(cluster)
+    (tmp_path / "configs" / "mirrors.yml").write_text("cifar10:\n  files: []\n")
+    (tmp_path / "notes").mkdir()
+    monkeypatch.chdir(tmp_path / "notes")
+    run("make", "mnist", *SMALL)
+    assert (tmp_path / "sets" / "synthetic-mnist").is_dir()
+    with pytest.raises(UserError, match=f"{tmp_path}/configs/mirrors.yml names no mirror of mnist"):
+        run("fetch", "mnist")
+
+
 def test_describe_names_every_set_and_origin():
     text = run("describe")
     assert all(word in text for word in ("digits:mnist", "photos:cifar10", "synthetic:cifar10"))

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from harness.cli import preflight
+from harness.cli.data_place import directory
 from harness.cli.make_data import make_missing
 from harness.cli.options import SweepChoice
 from harness.datasets.manifest import missing, read_manifest
@@ -110,3 +111,36 @@ def test_a_cluster_is_warned_of_data_that_its_storage_lacks(choice: SweepChoice,
     assert preflight.doubts(cluster, points) == []
     make(choice)
     assert preflight.doubts(slurm, points) == []
+
+
+def below(choice: SweepChoice, tmp_path: Path, place: str) -> SweepChoice:
+    """The choice with its shared storage at ``place``."""
+    cluster = tmp_path / "elsewhere.yml"
+    cluster.write_text(CLUSTER.format(root=tmp_path).replace(f"{tmp_path}/hp c's", place))
+    return SweepChoice(**{**vars(choice), "cluster": str(cluster)})
+
+
+def test_a_tilde_is_the_home_directory_here_as_in_the_job(
+    choice: SweepChoice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    choice = below(choice, tmp_path, "~/sets")
+    assert "made digits:mnist: " in make(choice)
+    assert not missing(tmp_path / "home" / "sets" / "digits-mnist", "digits:mnist")
+    assert not (tmp_path / "~").exists()
+    campaign, cluster = choice.plan()
+    seen = cluster.model_copy(update={"scheduler": "slurm"})
+    assert preflight.doubts(seen, campaign.points.values()) == []
+    assert directory("digits:mnist", "hpctmp", str(choice.cluster), tmp_path) == tmp_path / "home/sets/digits-mnist"
+
+
+def test_nothing_is_made_where_a_variable_is_not_set(
+    choice: SweepChoice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_SUCH_PLACE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"--make-data: \$NO_SUCH_PLACE/digits-mnist: a variable in it is not set here"):
+        make(below(choice, tmp_path, "$NO_SUCH_PLACE"))
+    assert not (tmp_path / "$NO_SUCH_PLACE").exists()
