@@ -138,6 +138,7 @@ STUDIES = [
     "mission",
 ]
 SWEEPS = Path(__file__).parents[3] / "configs" / "sweeps"
+GUIDE = (SWEEPS.parents[1] / "docs" / "studies.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -165,5 +166,8 @@ def test_each_study_is_whole_on_its_own_cluster(name: str) -> None:
     placements = [campaign.points[task.point_id].placement for task in campaign.tasks]
     hours = sum(p.walltime_s * p.nodes for p in placements) / 3600
     head = " ".join(line.strip("# ") for line in path.read_text().splitlines() if line.startswith("#"))
-    assert f"{len(placements):,} runs" in head and f"{hours:,.1f}".removesuffix(".0") + " node-hours" in head
+    cost = f"{hours:,.1f}".removesuffix(".0")
+    assert f"{len(placements):,} runs" in head and f"{cost} node-hours" in head
+    (row,) = (line for line in GUIDE.splitlines() if line.startswith(f"| `{name}` |"))
+    assert row.endswith(f"| {cost} |")
     assert "Smoke:" in head

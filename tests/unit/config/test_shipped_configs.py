@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,26 @@ def test_the_nus_study_has_its_published_lengths() -> None:
     # 10,000 iterations; 50 epochs of ceil(50,000 / 64) = 782 steps
     assert lengths == {("dcgan_mnist", 32, 10_000), ("resnet20_cifar10", 64, 50 * 782)}
     assert max(p.axes.cpu_cores for p in campaign.points.values()) == 40
+
+
+def published(name: str) -> list[dict[str, str]]:
+    lines = (PROJECT / "results" / "published" / f"{name}.csv").read_text().splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def test_the_sweeps_of_published_tables_have_all_their_points() -> None:
+    planned = {}
+    for name in ("alcf_threads_prefetch", "alcf_horovod_scaling", "dell_scaling", "aws_workers"):
+        campaign, _ = plan_from_files(PROJECT / f"configs/sweeps/{name}.yml", None, PROJECT, 0.0)
+        assert not campaign.refusals
+        planned[name] = [point.axes for point in campaign.points.values()]
+    grid = {
+        (int(row["parallel_threads"]), int(row["prefetch_buffer_size"])) for row in published("alcf_threads_prefetch")
+    }
+    shared = {(a.parallel_threads, a.prefetch) for a in planned["alcf_threads_prefetch"] if a.storage == "hpctmp"}
+    assert shared == grid
+    for name in ("alcf_horovod_scaling", "dell_scaling"):
+        assert {axes.ranks for axes in planned[name]} == {int(row["gpus"]) for row in published(name)}
+    assert {axes.workers for axes in planned["aws_workers"]} >= {
+        int(row["workers"]) for row in published("aws_workers")
+    }
