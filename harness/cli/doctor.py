@@ -38,7 +38,12 @@ Exit codes: 0 nothing is wrong, 1 warnings or failures, 2 bad input.
 @click.command(epilog=EPILOG)
 @click.option("--cluster", default="local", show_default=True, metavar="NAME|PATH", help="The cluster to look at.")
 @click.option("--sweep", type=click.Path(path_type=Path), help="Look for what this sweep needs.")
-@click.option("--only", type=click.Choice(AREAS), multiple=True, help="Look at this area alone; may be repeated.")
+@click.option(
+    "--only",
+    type=click.Choice(AREAS),
+    multiple=True,
+    help="Look at this area alone (GPUs: software; quotas: storage); may be repeated.",
+)
 @click.option(
     "--in-job", is_flag=True, help="This runs inside a job: look at GPUs, binding and the node's storage too."
 )
