@@ -56,6 +56,18 @@ def physical_gpu(local_rank: int, visible: str | None, uuids: Sequence[str]) -> 
     return uuids[index] if index < len(uuids) else None
 
 
+def own_mig_device(local_rank: int, visible: str | None) -> str | None:
+    """CUDA_VISIBLE_DEVICES for this rank where its node's ranks were told of several MIG devices; None: as it is.
+
+    A CUDA process sees only the first one that the variable names (NVIDIA Multi-Instance GPU User Guide, "CUDA Device
+    Enumeration"), so the ranks would all train on it. Empty for a rank for which none is left.
+    """
+    named = [word.strip() for word in (visible or "").split(",") if word.strip()]
+    if len(named) < 2 or not named[0].startswith("MIG-"):
+        return None
+    return named[local_rank] if local_rank < len(named) else ""
+
+
 def check_precision(precision: str, on_gpu: bool) -> None:
     """Refuse a precision that the device cannot compute in.
 

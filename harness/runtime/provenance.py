@@ -14,6 +14,7 @@ from typing import Any
 
 import harness
 from harness import cgroups
+from harness.runtime.nvml import gpu_handles
 
 PACKAGES = (
     "tensorflow",
@@ -82,7 +83,7 @@ def host_facts(root: Path = Path("/")) -> dict[str, Any]:
 
 
 def gpu_names() -> list[str]:
-    """Models of the node's NVIDIA GPUs; empty where there are none or their library is missing."""
+    """Models of the NVIDIA GPUs that this process may use; empty where there are none or their library is missing."""
     return _of_gpus("nvmlDeviceGetName")
 
 
@@ -100,8 +101,7 @@ def _of_gpus(question: str) -> list[str]:
     except Exception:  # no module, no driver, no permission: all mean that nothing is known
         return []
     try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        answers = [getattr(pynvml, question)(handle) for handle in handles]
+        answers = [getattr(pynvml, question)(handle) for handle in gpu_handles(pynvml)]
         return [answer.decode() if isinstance(answer, bytes) else str(answer) for answer in answers]
     except pynvml.NVMLError:
         return []

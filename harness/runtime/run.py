@@ -14,7 +14,7 @@ from harness.layout import AttemptLayout, CampaignLayout
 from harness.model.job import RunSpec
 from harness.runtime import affinity, feeds, provenance, storage
 from harness.runtime.clock import SystemClock
-from harness.runtime.devices import physical_gpu
+from harness.runtime.devices import own_mig_device, physical_gpu
 from harness.runtime.events import EventWriter
 from harness.runtime.interfaces import Clock, Engine, Exchange, Judged, Pipeline, Ranks, RunContext, Session, Validated
 from harness.runtime.meeting import Meeting
@@ -102,6 +102,8 @@ class Run:
         for found in affinity.findings(requested, mask, shares, self.ranks.local_rank, self.cpus) + quota:
             self.writer.finding(found.code, found.evidence, found.advice)
         self.note_shared_gpu([answer and answer["gpu"] for answer in told])
+        if (mig := own_mig_device(self.ranks.local_rank, visible)) is not None:
+            os.environ["CUDA_VISIBLE_DEVICES"] = mig  # no framework has been loaded yet
         if self.ranks.local_rank == 0 and isinstance(self.clock, SystemClock):
             self.start_sampler([answer for answer in told if answer])
 

@@ -21,6 +21,7 @@ from typing import Any
 import psutil
 
 from harness.files import json_line
+from harness.runtime.nvml import gpu_handles
 
 INTERVAL_SECONDS = 1.0
 #: for the last sample, at the lowest priority on what may be a busy node; usually some milliseconds
@@ -98,16 +99,13 @@ class Gpus:
 
             pynvml.nvmlInit()
             self._nvml = pynvml
-            self._handles = [self._handle(device) for device in devices]
+            usable = gpu_handles(pynvml)
+            self._handles = [self._handle(device, usable) for device in devices]
         except Exception:  # no module, no driver, no permission: there is nothing to sample
             self._handles = []
 
-    def _handle(self, device: str) -> Any:
-        return (
-            self._nvml.nvmlDeviceGetHandleByIndex(int(device))
-            if device.isdigit()
-            else self._nvml.nvmlDeviceGetHandleByUUID(device)
-        )
+    def _handle(self, device: str, usable: Sequence[Any]) -> Any:
+        return usable[int(device)] if device.isdigit() else self._nvml.nvmlDeviceGetHandleByUUID(device)
 
     def sample(self) -> list[dict[str, float | None]]:
         return [

@@ -1,5 +1,6 @@
 /* A stand-in for libnvidia-ml.so.1 with the signatures of nvml.h: two cards, the second one another job's.
- * FAKE_NVML_ENERGY set: the energy counters go up by 1000 J with each question, else the cards have none. */
+ * FAKE_NVML_ENERGY set: the energy counters go up by 1000 J with each question, else the cards have none.
+ * FAKE_NVML_DENIED, a number: that card is counted and its handle refused, as in a control group without its device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@ typedef int nvmlReturn_t;
 typedef struct card *nvmlDevice_t;
 typedef struct { unsigned int gpu, memory; } nvmlUtilization_t;
 typedef struct { unsigned long long total, free, used; } nvmlMemory_t;
-enum { NVML_SUCCESS = 0, NVML_ERROR_NOT_SUPPORTED = 3, NVML_ERROR_NOT_FOUND = 6 };
+enum { NVML_SUCCESS = 0, NVML_ERROR_NOT_SUPPORTED = 3, NVML_ERROR_NO_PERMISSION = 4, NVML_ERROR_NOT_FOUND = 6 };
 
 struct card { const char *uuid; unsigned int busy, milliwatts; unsigned long long used, millijoules; };
 static struct card cards[2] = {
@@ -22,6 +23,9 @@ nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count) { *count = 2; return NVM
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
 {
+    const char *denied = getenv("FAKE_NVML_DENIED");
+    if (denied && (unsigned int)atoi(denied) == index)
+        return NVML_ERROR_NO_PERMISSION;
     *device = &cards[index];
     return index < 2 ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }

@@ -6,7 +6,7 @@ import pytest
 
 from harness.errors import UserError
 from harness.model.axes import Axes
-from harness.runtime.devices import check_precision, gpu_index, physical_gpu
+from harness.runtime.devices import check_precision, gpu_index, own_mig_device, physical_gpu
 from harness.runtime.interfaces import Ranks
 
 
@@ -85,3 +85,19 @@ def test_physical_gpu(visible, uuids, expected):
 def test_physical_gpu_where_each_rank_is_confined_to_its_own():
     """Slurm with a control group for each task: all of them see device 0, and NVML shows each another one."""
     assert [physical_gpu(rank, "0", [uuid]) for rank, uuid in enumerate(["GPU-a", "GPU-b"])] == ["GPU-a", "GPU-b"]
+
+
+@pytest.mark.parametrize(
+    ("visible", "expected"),
+    [
+        ("MIG-a, MIG-b", ["MIG-a", "MIG-b", ""]),
+        # CUDA sees these as they are
+        ("MIG-a", [None] * 3),
+        ("GPU-a,GPU-b", [None] * 3),
+        ("0,1", [None] * 3),
+        ("", [None] * 3),
+        (None, [None] * 3),
+    ],
+)
+def test_own_mig_device(visible, expected):
+    assert [own_mig_device(local_rank, visible) for local_rank in range(3)] == expected

@@ -99,6 +99,27 @@ def test_a_run_samples_the_gpus_of_its_job_alone(tmp_path: Path, nvml: Path) -> 
     assert provenance["host"]["gpu_model"] == "Example H1 80GB"
 
 
+def test_a_card_that_a_control_group_keeps_away_hides_no_other(tmp_path: Path, nvml: Path) -> None:
+    """NVML counts it and refuses its handle; CUDA numbers what is left from 0."""
+    code = (
+        "from harness.runtime import provenance, samplers; print(provenance.gpu_uuids(), samplers.Gpus(['0']).sample())"
+    )
+    environment = clean_environment(LD_LIBRARY_PATH=str(nvml), FAKE_NVML_DENIED="0")
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    theirs = {"util_percent": 100, "memory_bytes": 70 << 30, "power_w": 700.0, "energy_j": None}
+    assert done.stdout == f"{[OURS[:-1] + '2']} {[theirs]}\n"
+
+
+@pytest.mark.mpi
+def test_each_rank_trains_on_a_mig_device_of_its_own(tmp_path: Path) -> None:
+    """A CUDA process sees the first one alone of those that CUDA_VISIBLE_DEVICES names."""
+    point = write_point(tmp_path, spec_of(gpus_per_rank=1, ranks_per_node=2, cpu_cores=2, comm="none", steps_timed=5))
+    done = run_point(point, ranks=2, environment=clean_environment(CUDA_VISIBLE_DEVICES="MIG-a,MIG-b"))
+    assert done.returncode == 0, done.stderr
+    told = [of_kind(events(tmp_path, rank), "provenance")[0]["env"]["CUDA_VISIBLE_DEVICES"] for rank in range(2)]
+    assert told == ["MIG-a", "MIG-b"]
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize(("visible", "shared"), [(None, False), (OURS, True)])
 def test_ranks_that_train_on_one_gpu_say_so(tmp_path: Path, nvml: Path, visible: str | None, shared: bool) -> None:
