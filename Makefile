@@ -51,7 +51,7 @@ sample: $(VENV)/.installed-dev  ## measure results/sample anew (about 15 minutes
 pictures: $(VENV)/.installed-dev  ## draw docs/images anew from results/sample
 	$(BIN)/python docs/pictures.py
 
-bench: $(VENV)/.installed-dev  ## benchmarks against peers and limits, 25 to 50 minutes on an idle machine; ONLY=plan,collect QUICK=1
+bench: $(VENV)/.installed-dev  ## benchmarks against peers and limits, an hour on an idle machine; ONLY=plan,collect QUICK=1
 	tests/sites/install-debian-packages
 	$(BIN)/python benchmarks/run.py $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick)
 

@@ -67,7 +67,7 @@ def campaign_rows(root: Path, options: argparse.Namespace) -> tuple[list[Row], f
             "ours / bare",
             ratio,
             "≤ 2",
-            ratio.value <= 2,
+            ratio.at_most(2),
             f"{megabytes:.0f} MB of JSON, {PROCESSES} processes, whole commands",
         ),
         Row(f"collect {of} again, unchanged", median(again), "s", aim="< 1 s", met=median(again) < 1),
@@ -91,7 +91,7 @@ def jube_row(what: str, directory: Path, kind: str, options: argparse.Namespace,
         "theirs / ours",
         ratio,
         "≥ 20",
-        ratio.value >= 20,
+        ratio.at_least(20),
         f"{packages}; {PROCESSES} processes of ours, one of theirs; {note}",
     )
 
@@ -119,7 +119,7 @@ def foreign_row(directory: Path, options: argparse.Namespace) -> tuple[Row, floa
         "ours / bare",
         ratio,
         "≤ 2",
-        ratio.value <= 2,
+        ratio.at_most(2),
         f"pattern alcf, {PROCESSES} processes, whole commands",
     )
     return row, median(ours) / count

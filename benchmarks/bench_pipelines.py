@@ -180,7 +180,7 @@ def _row(
         ratio_is,
         ratio,
         "" if aim is None else f"≥ {aim:.2f}",
-        None if aim is None else ratio.value >= aim,
+        None if aim is None else ratio.at_least(aim),
         f"CPU {cpu_ms[0]:.2f} and {cpu_ms[1]:.2f} ms/image",
     )
 

@@ -40,7 +40,7 @@ AXES = {"cpu_cores": (1, 2, 4, 8, 16), "prefetch": (1, 8), "batch_size": (32, 64
 #: points of these axes; a fourth makes a multiple of them
 BLOCK = 20
 PEAK_AIM_MB = 300
-GROW_PAIRS = 2
+GROW_PAIRS = 3
 RATIO_AIM = 50
 MODES = {"array": "one script for each array", "single": "one script for each point"}
 
@@ -240,7 +240,7 @@ def compared(peer: Peer, times: Times, points: int, many: int) -> list[Row]:
     for mode, words in MODES.items():
         ours, theirs = times.per_point_ms[mode], times.per_point_ms[peer.name]
         ratio = paired_ratio(theirs, ours)
-        aim, met = f"≥ {RATIO_AIM}", ratio.value >= RATIO_AIM
+        aim, met = f"≥ {RATIO_AIM}", ratio.at_least(RATIO_AIM)
         sides = median(ours), "ms", peer.title, median(theirs)
         what = f"Render {points:,} points, {words}, per point"
         rows.append(Row(what, *sides, "theirs / ours", ratio, aim, met, f"{peer.name} at {many} points"))
@@ -273,7 +273,7 @@ def grow(work: Work, options: argparse.Namespace) -> list[Row]:
             "more points / fewer",
             per_point,
             "≤ 1.2: linear",
-            per_point.value <= 1.2,
+            per_point.at_most(1.2),
         ),
         Row(
             f"Peak memory at {many:,} points",

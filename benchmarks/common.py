@@ -37,6 +37,14 @@ class Ratio:
     def __str__(self) -> str:
         return ratio_words(self.value, self.low, self.high)
 
+    def at_most(self, bound: float) -> bool | None:
+        """Whether it is so; None where the interval holds larger and smaller ones, or one pair gave none."""
+        return True if self.high <= bound else False if self.low > bound else None
+
+    def at_least(self, bound: float) -> bool | None:
+        """Whether it is so; None as in :meth:`at_most`."""
+        return True if self.low >= bound else False if self.high < bound else None
+
 
 def ratio_words(value: float, low: float, high: float) -> str:
     """A ratio with its interval, or alone where one pair gave none; near 1 to the thousandth, else in three digits."""
@@ -56,7 +64,7 @@ class Row:
     """One line of the table in docs/performance.md.
 
     ``ours`` and ``theirs`` are medians in ``unit``; ``ratio`` is formed as ``ratio_is`` says; ``met`` is None where no
-    aim was set.
+    aim was set, or where the interval does not tell.
     """
 
     what: str
@@ -123,7 +131,8 @@ def finish(rows: Sequence[Row], options: argparse.Namespace) -> None:
     for row in rows:
         theirs = f"  {row.against}: {row.theirs:.4g} {row.unit}" if row.theirs is not None else ""
         ratio = f"  {row.ratio_is} = {row.ratio}" if row.ratio else ""
-        aim = f"  aim {row.aim}: {'met' if row.met else 'NOT met'}" if row.met is not None else ""
+        met = "not decided" if row.met is None else "met" if row.met else "NOT met"
+        aim = f"  aim {row.aim}: {met}" if row.aim else ""
         print(f"{row.what}: {row.ours:.4g} {row.unit}{theirs}{ratio}{aim}{'  (' + row.note + ')' if row.note else ''}")
     if options.json:
         record = {"machine": machine(), "quick": options.quick, "rows": [asdict(row) for row in rows]}

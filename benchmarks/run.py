@@ -4,8 +4,9 @@
 
 Each ``bench_<name>.py`` is a process of its own. Its rows, with the machine and its load, go to
 results/benchmarks/<name>.json, from which the table between two marks in docs/performance.md is written anew; --table
-does only that. A benchmark that fails is a line in the table that says so. --quick shows that all of them run: its
-numbers are worth nothing, so nothing is kept.
+does only that. Records of other machines, kept in folders there, follow in tables of their rows with an aim. A
+benchmark that fails is a line in the table that says so. --quick shows that all of them run: its numbers are worth
+nothing, so nothing is kept.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="only write the table from what was measured before")
     options = parser.parse_args()
     if options.table:
-        write_page(read_records(RESULTS))
+        write_page(RESULTS)
         return 0
     names = chosen(options.only)
     peers.install()
@@ -53,7 +54,7 @@ def main() -> int:
         target.mkdir(parents=True, exist_ok=True)
         failed = [name for name in names if not run(name, target, options.quick)]
     if not options.quick:
-        write_page(read_records(RESULTS))
+        write_page(RESULTS)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
@@ -102,18 +103,26 @@ def read_records(directory: Path) -> dict[str, Record]:
     return {path.stem: json.loads(path.read_text()) for path in sorted(directory.glob("*.json"))}
 
 
-def write_page(records: Mapping[str, Record]) -> None:
-    """Put the table between the marks of the page."""
+def write_page(results: Path) -> None:
+    """Put the tables of all records between the marks of the page."""
     text = PAGE.read_text()
     if BEGIN not in text or END not in text:
         sys.exit(f"{PAGE}: the lines {BEGIN!r} and {END!r} are not there")
     head, rest = text.split(BEGIN, 1)
-    PAGE.write_text(f"{head}{BEGIN}\n{table(records)}{END}{rest.split(END, 1)[1]}")
+    records = read_records(results)
+    tables = [table(records)]
+    for folder in sorted(path for path in results.iterdir() if path.is_dir()):
+        tables.append(f"Rows with an aim on another machine, from `results/benchmarks/{folder.name}`:\n")
+        tables.append(table(read_records(folder), aims_only=True))
+    PAGE.write_text(f"{head}{BEGIN}\n{chr(10).join(tables)}{END}{rest.split(END, 1)[1]}")
     print(f"table of {sum(len(record['rows']) for record in records.values())} rows in {PAGE.relative_to(ROOT)}")
 
 
-def table(records: Mapping[str, Record]) -> str:
-    """The rows of all records as a Markdown table, after a line on each machine that they come from."""
+def table(records: Mapping[str, Record], aims_only: bool = False) -> str:
+    """The rows of all records as a Markdown table, after a line on each machine that they come from.
+
+    ``aims_only``: without the rows for which no aim was set.
+    """
     places: dict[str, list[str]] = {}
     for name, record in records.items():
         places.setdefault(place_words(record["machine"]), []).append(f"{name} ({when_words(record['machine'])})")
@@ -127,7 +136,8 @@ def table(records: Mapping[str, Record]) -> str:
         command = f"`make bench ONLY={name}`"
         if record.get("failed"):
             lines.append(f"| {name} | | | | | failed: {cell(record['failed'])} | {command} |")
-        lines += [f"| {' | '.join(cells(row))} | {command} |" for row in record["rows"]]
+        rows = [row for row in record["rows"] if row["aim"] or not aims_only]
+        lines += [f"| {' | '.join(cells(row))} | {command} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -146,7 +156,7 @@ def cells(row: Mapping[str, Any]) -> Sequence[str]:
     against = ": ".join(part for part in (row["against"], theirs) if part)
     found = row["ratio"]
     ratio = f"{ratio_words(found['value'], found['low'], found['high'])} ({row['ratio_is']})" if found else ""
-    met = {True: "yes", False: "**no**", None: ""}[row["met"]]
+    met = {True: "yes", False: "**no**", None: "not decided" if row["aim"] else ""}[row["met"]]
     what = f"{row['what']} ({row['note']})" if row["note"] else row["what"]
     ours = "" if not row["unit"] and not row["ours"] else f"{number(row['ours'])} {row['unit']}".strip()
     return [cell(text) for text in (what, ours, against, ratio, row["aim"], met)]

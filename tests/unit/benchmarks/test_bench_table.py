@@ -64,6 +64,14 @@ def test_ratios_near_one_are_told_to_the_thousandth(common: ModuleType) -> None:
     assert str(common.paired_ratio([3.0], [2.0])) == "1.5, one pair"
 
 
+def test_an_aim_is_decided_by_the_whole_interval(common: ModuleType) -> None:
+    ratio = common.Ratio(1.5, 1.25, 1.75, 3)
+    assert [ratio.at_most(bound) for bound in (1.2, 1.25, 1.6, 1.75, 2)] == [False, None, None, True, True]
+    assert [ratio.at_least(bound) for bound in (1.2, 1.25, 1.6, 1.75, 2)] == [True, True, None, None, False]
+    alone = common.paired_ratio([3.0], [2.0])
+    assert alone.at_most(1) is alone.at_least(2) is alone.at_most(9) is None
+
+
 def record(common: ModuleType, path: Path, **more: object) -> None:
     fields = {"ratio": common.Ratio(61.2345, 50.1, 75.0, 3), "aim": "≥ 50", "met": True} | more
     row = common.Row("Plan", 0.12345, "ms", "JUBE 2.5", 1234.5, "theirs / ours", note="a | b", **fields)
@@ -94,13 +102,31 @@ def test_the_page_keeps_all_but_the_table(
     monkeypatch.setattr(runner, "PAGE", page)
     monkeypatch.setattr(runner, "ROOT", tmp_path)
     record(common, tmp_path / "plan.json")
-    runner.write_page(runner.read_records(tmp_path))
-    runner.write_page(runner.read_records(tmp_path))
+    runner.write_page(tmp_path)
+    runner.write_page(tmp_path)
     text = page.read_text()
     assert text.startswith(f"before\n{runner.BEGIN}\n- A")
     assert text.endswith(f"{runner.END}\nafter\n")
     assert "old" not in text
     assert text.count("| Plan ") == 1
+
+
+def test_other_machines_follow_with_their_rows_that_have_an_aim(
+    common: ModuleType, runner: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text(f"{runner.BEGIN}\n{runner.END}\n")
+    monkeypatch.setattr(runner, "PAGE", page)
+    monkeypatch.setattr(runner, "ROOT", tmp_path)
+    (tmp_path / "amd").mkdir()
+    record(common, tmp_path / "plan.json", aim="", met=None)
+    record(common, tmp_path / "amd" / "plan.json", met=None)
+    record(common, tmp_path / "amd" / "scale.json", aim="", met=None)
+    runner.write_page(tmp_path)
+    first, second = page.read_text().split("Rows with an aim on another machine, from `results/benchmarks/amd`:\n\n")
+    assert "(theirs / ours) |  |  | `make bench ONLY=plan` |" in first
+    assert "(theirs / ours) | ≥ 50 | not decided | `make bench ONLY=plan` |" in second
+    assert second.startswith("- A | B, 2 cores") and "ONLY=scale" not in second
 
 
 def test_a_benchmark_that_fails_leaves_a_record_that_says_so(
