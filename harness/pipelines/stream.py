@@ -17,6 +17,7 @@ from harness.datasets.dataset import Dataset
 from harness.errors import UserError
 from harness.pipelines.interface import option
 from harness.pipelines.order import Order
+from harness.pipelines.vouched import check_origin
 from harness.runtime.interfaces import RunContext
 
 Images = NDArray[np.float32]
@@ -128,11 +129,4 @@ def _note_data(context: RunContext, dataset: Any) -> None:
         digest=digest.hexdigest(),
         verified=dataset.verified,
     )
-    wanted, _ = split_dataset(context.axes.dataset)
-    if dataset.origin != wanted:
-        context.note(
-            "finding",
-            code="data_origin",
-            evidence={"wanted": context.axes.dataset, "found": dataset.name, "path": str(context.data_path)},
-            advice=f"the directory holds {dataset.name}; name that in the sweep, or put {context.axes.dataset} there",
-        )
+    check_origin(context, dataset.name, dataset.origin)

@@ -9,7 +9,9 @@ import numpy as np
 
 from harness.catalog import DATASETS, load, lookup, split_dataset
 from harness.datasets.filesets import FileDataset, ImageFiles
+from harness.datasets.manifest import MANIFEST
 from harness.errors import UserError
+from harness.pipelines.vouched import check_origin
 from harness.runtime.interfaces import RunContext
 
 TABLE = "labels.csv"
@@ -33,7 +35,17 @@ def image_tree(context: RunContext) -> ImageFiles:
             f"pipeline {context.axes.pipeline} reads trees of image files (encoding native or jpeg); "
             f"{context.axes.dataset} as {encoding} is none"
         )
+    if not (context.data_path / MANIFEST).exists():
+        _note_data(context, dataset)
+    check_origin(context, dataset.name, dataset.origin)
     return dataset.train
+
+
+def _note_data(context: RunContext, dataset: FileDataset) -> None:
+    """A ``data`` event of a tree without a manifest. Sizes are not asked for: there may be a million."""
+    unknown = dict.fromkeys(("bytes", "digest", "verified"))
+    path, samples = str(context.data_path), len(dataset.train)
+    context.note("data", dataset=dataset.name, origin=dataset.origin, path=path, samples=samples, **unknown)
 
 
 def _resized(root: Path) -> ImageFiles:

@@ -27,7 +27,11 @@ COLD_SHARE = 0.01
 CACHE_PATIENCE_SECONDS = 1800.0
 _SAMPLED_FILES = 2000
 _STREAMS = 16
+#: file systems that hold data in caches of their own, which posix_fadvise does not empty and mincore does not see:
+#: the page pool of IBM Storage Scale, the ARC of ZFS, whatever serves a FUSE mount
+_OWN_CACHES = ("gpfs", "zfs", "fuse")
 _BLOCK_BYTES = 1 << 20
+_MOUNTS = Path("/proc/self/mounts")
 _LLITE = (Path("/proc/fs/lustre/llite"), Path("/sys/kernel/debug/lustre/llite"))
 
 
@@ -64,8 +68,8 @@ def describe(spec: RunSpec, path: Path | None) -> dict[str, Any]:
     """The fields of a ``data`` event.
 
     Origin, training samples and digest (SHA-256 over the names and SHA-256 sums of all files) come from the manifest
-    beside the data. Without one nothing vouches for the data: ``origin`` is then what the name claims and
-    ``verified`` None.
+    beside the data. Without one nothing vouches for the data, and ``origin`` is unknown; so are their bytes, for the
+    sizes of a million files take a parallel file system minutes to tell.
     """
     if path is None:
         return {"dataset": None, "origin": "none", "path": None, "samples": None, "bytes": 0, "digest": None}
@@ -76,9 +80,8 @@ def describe(spec: RunSpec, path: Path | None) -> dict[str, Any]:
         sums = "".join(f"{file}\0{listed[file]['sha256']}\n" for file in sorted(listed))
         size = manifest["total_bytes"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        size = sum(file.stat().st_size for file in files(path))
-        claimed = catalog.split_dataset(name)[0]
-        facts = {"origin": claimed, "samples": None, "digest": None, "verified": None}
+        size = None
+        facts = {"origin": "unknown", "samples": None, "digest": None, "verified": None}
     else:
         samples = request.get("counts", {}).get("train")
         digest = hashlib.sha256(sums.encode()).hexdigest()
@@ -96,11 +99,12 @@ def files(path: Path) -> Iterator[Path]:
                 yield file
 
 
-def set_cache(path: Path, wanted: str) -> dict[str, Any]:
+def set_cache(path: Path, wanted: str, mounts: Path = _MOUNTS) -> dict[str, Any]:
     """Bring a directory's files out of the page cache (``cold``) or into it (``warm``) and see what came of it.
 
     Returns the fields of a ``cache`` event. ``state`` is what was verified, by residency of the pages of all files
-    or of 2000 evenly chosen ones: ``unknown`` where it is neither, was not asked for, or cannot be seen.
+    or of 2000 evenly chosen ones: ``unknown`` where it is neither, was not asked for, or cannot be seen, as on file
+    systems with caches of their own.
     """
     if wanted == "unknown":
         return {"wanted": wanted, "state": "unknown", "resident_share": None, "bytes": None}
@@ -110,13 +114,19 @@ def set_cache(path: Path, wanted: str) -> dict[str, Any]:
     shares = [resident(file) for file in paths[:: max(1, len(paths) // _SAMPLED_FILES)]]
     known = [pair for pair in shares if pair is not None]
     pages = sum(total for _, total in known)
-    share = sum(here for here, _ in known) / pages if pages and len(known) == len(shares) else None
+    seen = len(known) == len(shares) and only_page_cache(path, mounts)
+    share = sum(here for here, _ in known) / pages if pages and seen else None
     state = "unknown"
     if share is not None and wanted == "cold" and share <= COLD_SHARE:
         state = "cold"
     if share is not None and wanted == "warm" and share >= WARM_SHARE:
         state = "warm"
     return {"wanted": wanted, "state": state, "resident_share": share, "bytes": sum(f.stat().st_size for f in paths)}
+
+
+def only_page_cache(path: Path, mounts: Path = _MOUNTS) -> bool:
+    """Whether what this node holds of ``path`` lies in the page cache, where it can be seen, and not elsewhere, too."""
+    return _mount_of(path, mounts)[1].partition(".")[0] not in _OWN_CACHES
 
 
 def drop_cached(path: Path) -> None:
@@ -219,9 +229,7 @@ def server_counters(path: Path) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def lustre_read_bytes(
-    path: Path, mounts: Path = Path("/proc/self/mounts"), roots: Sequence[Path] = _LLITE
-) -> int | None:
+def lustre_read_bytes(path: Path, mounts: Path = _MOUNTS, roots: Sequence[Path] = _LLITE) -> int | None:
     """Bytes that this node's processes have read from the Lustre file system that holds ``path``, since mounted.
 
     None where ``path`` lies on no Lustre mount or its counters cannot be read: since Lustre 2.12 they lie in debugfs,

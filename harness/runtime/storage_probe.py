@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.runtime.storage import drop_cached, resident
+from harness.runtime.storage import drop_cached, only_page_cache, resident
 
 _BLOCK_BYTES = 1 << 20
 _CACHED_SHARE = 0.99
@@ -251,7 +251,7 @@ def _cold(task: _Probe, files: Sequence[Path]) -> tuple[list[Path], str]:
         pairs = [resident(file) for file in chosen]
     except OSError:
         return chosen, "unknown"
-    if any(pair is None for pair in pairs):
+    if any(pair is None for pair in pairs) or not all(map(only_page_cache, chosen[:1])):
         return chosen, "unknown"
     here, pages = (sum(pair[part] for pair in pairs if pair) for part in (0, 1))
     if here <= _UNCACHED_SHARE * pages:

@@ -42,6 +42,17 @@ def test_reading_a_part_leaves_the_state_unknown(data: Path, monkeypatch: pytest
     assert (result["state"], result["resident_share"]) == ("unknown", 1.0)
 
 
+@pytest.mark.parametrize("kind", ["gpfs", "zfs", "fuse.bindfs"])
+def test_caches_that_are_not_the_kernels_are_not_judged_by_its_pages(data: Path, tmp_path: Path, kind: str) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"disk / ext4 rw 0 0\nfiles {tmp_path} {kind} rw 0 0\n")
+    for wanted in ("cold", "warm"):
+        result = storage.set_cache(data, wanted, mounts)
+        assert (result["state"], result["resident_share"]) == ("unknown", None)
+    mounts.write_text(f"files / {kind} rw 0 0\ndisk {tmp_path} ext4 rw 0 0\n")
+    assert storage.set_cache(data, "warm", mounts)["state"] == "warm"
+
+
 def test_unasked_cache_is_left_alone_and_unknown(data: Path) -> None:
     assert storage.set_cache(data, "unknown")["state"] == "unknown"
 
@@ -97,7 +108,7 @@ def test_stage_facts_come_from_the_job_scripts_file(tmp_path: Path) -> None:
 def test_the_manifest_says_where_the_data_come_from(data: Path) -> None:
     spec = spec_of(dataset="digits:mnist")
     without = storage.describe(spec, data)
-    assert (without["origin"], without["bytes"], without["verified"]) == ("digits", 305_000, None)
+    assert (without["origin"], without["bytes"], without["verified"]) == ("unknown", None, None)
     manifest = {
         "request": {"format": "mnist", "origin": "synthetic", "counts": {"train": 60, "test": 10}},
         "total_bytes": 12,
