@@ -30,7 +30,10 @@ class Source(Protocol):
     def __len__(self) -> int: ...
 
     def load(self, numbers: NDArray[np.int64], random: np.random.Generator) -> Samples:
-        """float32 images ``(n, h, w, c)`` and labels ``(n,)``; without those that cannot be decoded."""
+        """float32 images ``(n, h, w, c)`` and labels ``(n,)``; without those that cannot be decoded.
+
+        Copies in a row, which echoing makes, are read, decoded and prepared once, and augmented each for itself.
+        """
 
     def close(self) -> None: ...
 
@@ -47,8 +50,9 @@ class ArraySource:
         return len(self._images)
 
     def load(self, numbers: NDArray[np.int64], random: np.random.Generator) -> Samples:
-        prepared = self._recipe.prepare(self._images[numbers])
-        return self._recipe.augment(prepared, random), self._labels[numbers]
+        once, copies = without_copies(numbers)
+        prepared = self._recipe.prepare(self._images[once])
+        return self._recipe.augment(prepared[copies], random), self._labels[numbers]
 
     def close(self) -> None:
         """Nothing is open."""
@@ -74,25 +78,30 @@ class RecordSource:
         return len(self._records)
 
     def load(self, numbers: NDArray[np.int64], random: np.random.Generator) -> Samples:
-        records = [self._records[number] for number in numbers]
+        once, copies = without_copies(numbers)
+        records = [self._records[number] for number in once]
         try:
             images, labels = self._decode(tf.constant(records))
             self._in_a_row = 0
         except tf.errors.OpError:
-            images, labels = self._one_by_one(records)
+            images, labels, kept = self._one_by_one(records)
+            copies = (np.cumsum(kept) - 1)[copies[kept[copies]]]
         prepared = self._recipe.prepare(images.numpy())
-        return self._recipe.augment(prepared, random), labels.numpy()
+        return self._recipe.augment(prepared[copies], random), labels.numpy()[copies]
 
-    def _one_by_one(self, records: list[bytes]) -> tuple[Any, Any]:
+    def _one_by_one(self, records: list[bytes]) -> tuple[Any, Any, NDArray[np.bool_]]:
+        """Images and labels of the records that can be decoded, and which those are."""
         parts = [self._decode(tf.zeros([0], tf.string))]
-        for record in records:
+        kept = np.ones(len(records), bool)
+        for place, record in enumerate(records):
             try:
                 parts.append(self._decode(tf.constant([record])))
                 self._in_a_row = 0
             except tf.errors.OpError as error:
+                kept[place] = False
                 self._lose(Lost(_name(record), reason(error)))
         images, labels = zip(*parts, strict=True)
-        return tf.concat(images, 0), tf.concat(labels, 0)
+        return tf.concat(images, 0), tf.concat(labels, 0), kept
 
     def _lose(self, lost: Lost) -> None:
         with self._lock:
@@ -104,6 +113,12 @@ class RecordSource:
     def close(self) -> None:
         self._losses.summarise()
         self._records.close()
+
+
+def without_copies(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """``(numbers without those equal to the one before, which of them each is)``."""
+    begins = np.append(True, numbers[1:] != numbers[:-1])
+    return numbers[begins], np.cumsum(begins) - 1
 
 
 def _decoder(form: BatchForm) -> Callable[[Any], Any]:

@@ -23,6 +23,7 @@ from harness.datasets.convert.tfrecord import frame
 from harness.datasets.make import make
 from harness.datasets.manifest import Request
 from harness.errors import UserError
+from harness.pipelines.record_index import Records
 from harness.pipelines.stream import load_stream
 from harness.runtime import storage
 
@@ -196,6 +197,35 @@ def test_echo_counts_fresh_samples(opened, digits, name):
     assert [batch.samples for batch in batches] == [3, 2, 3, 2, 3, 2]
     labels = np.concatenate([np.asarray(batch.data[1]) for batch in batches])
     assert (labels[::2] == labels[1::2]).all()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_echoed_copies_are_read_and_decoded_once(opened, records, monkeypatch, workers):
+    """Or echoing would save nothing of what it is for. Chunks of 8 samples, each twice."""
+    read, numbers = Records.__getitem__, []
+    monkeypatch.setattr(Records, "__getitem__", lambda self, number: numbers.append(number) or read(self, number))
+    options = {"queue_capacity": 16, "enqueue_samples": 8}
+    pipeline = opened("tf_queue", records, encoding="tfrecord", echo=2, workers=workers, options=options)
+    batches = take(pipeline, 8)
+    labels = np.concatenate([labels for _, labels in batches])
+    assert (labels[::2] == labels[1::2]).all()
+    pipeline.close()
+    assert len(numbers) == len(set(numbers))  # fewer than an epoch
+
+
+def test_copies_of_a_corrupt_record_are_left_out_and_others_keep_their_labels(opened, maker, digits, torn):
+    options = {"corrupt": "skip", "enqueue_samples": 6}
+    pipeline = opened("tf_queue", torn, encoding="tfrecord", echo=3, options=options)
+    found = take(pipeline, 30)  # of 52 images, three times each, 150
+    dataset = mnist.read(digits)
+    whole = {image.tobytes(): label for image, label in zip(dataset.train_images, dataset.train_labels, strict=True)}
+    for images, labels in found:
+        pixels = np.rint((images + 0.5) * 255).astype(np.uint8)
+        assert [whole[image.tobytes()] for image in pixels] == labels.tolist()
+    assert set(Counter(images_of(found)[:150]).values()) == {3}
+    pipeline.close()
+    skipped = [f["evidence"]["skipped"] for kind, f in maker.notes if f.get("code") == "corrupt_images"]
+    assert skipped == [1]
 
 
 @pytest.fixture(scope="module")
