@@ -6,6 +6,8 @@ import re
 
 _DURATION_UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _SIZE_UNITS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+#: more digits are no time and no memory of this world, and overflow what reckons with them
+_DIGITS = r"\d{1,15}"
 
 
 def parse_duration_s(text: str) -> int:
@@ -17,14 +19,14 @@ def parse_duration_s(text: str) -> int:
         ValueError: with the accepted forms in its message.
     """
     text = text.strip()
-    if match := re.fullmatch(r"(?:(\d+)-)?(\d+):([0-5]?\d)(?::([0-5]?\d))?", text):
+    if match := re.fullmatch(rf"(?:({_DIGITS})-)?({_DIGITS}):([0-5]?\d)(?::([0-5]?\d))?", text):
         days, first, second, third = match.groups()
         if third is None:
             if days is not None:
                 raise ValueError(f"{text!r} is no duration: with days, write D-HH:MM:SS")
             return int(first) * 60 + int(second)
         return int(days or 0) * 86400 + int(first) * 3600 + int(second) * 60 + int(third)
-    if match := re.fullmatch(r"(\d+)\s*(s|min|m|h|d)", text):
+    if match := re.fullmatch(rf"({_DIGITS})\s*(s|min|m|h|d)", text):
         return int(match[1]) * _DURATION_UNITS_S[match[2]]
     raise ValueError(f'{text!r} is no duration: write "HH:MM:SS" in quotes, or 90s, 30m, 2h, 1d')
 
@@ -41,7 +43,7 @@ def parse_bytes(text: str) -> int:
     Raises:
         ValueError: with the accepted forms in its message.
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgtp])?(i?b)?", text.strip().lower())
+    match = re.fullmatch(rf"({_DIGITS}(?:\.\d+)?)\s*([kmgtp])?(i?b)?", text.strip().lower())
     if not match or not (match[2] or match[3]):
         raise ValueError(f"{text!r} is no size: write a number with a unit, such as 80gb, 512mb or 4GiB")
     return int(float(match[1]) * 1024 ** _SIZE_UNITS[match[2] or "b"])

@@ -7,6 +7,7 @@ import importlib
 import io
 import os
 import sys
+from typing import NoReturn
 
 import click
 
@@ -79,6 +80,16 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"no verb {args[0]!r}; {nearest(args[0], list(VERBS))}", ctx)
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _reader_left()
+        except SystemExit as error:
+            if isinstance(error.__context__, BrokenPipeError):
+                _reader_left()
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
@@ -125,12 +136,17 @@ def main() -> None:
         click.echo("interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
+        _reader_left()
     except Exception as error:
         sys.exit(_said(error))
     finally:
         gc.freeze()  # the end of the process need not look for circles among all that was imported
+
+
+def _reader_left() -> NoReturn:
+    """Whoever read the output has closed it: click and rich would end with 1, as if something had failed."""
+    sys.stderr.close()
+    sys.exit(141)
 
 
 def _said(error: Exception) -> int:

@@ -16,6 +16,8 @@ from harness.errors import nearest
 from harness.model.axes import Axes
 
 OPTION_PREFIX = "options."
+#: whole numbers are below it, as in files
+LARGEST = 10**18
 _DEFAULTS = {name: info.default for name, info in Axes.model_fields.items()}
 
 
@@ -113,7 +115,9 @@ def checked(key: str, value: Any) -> Any:
     Raises:
         ValueError: with what the axis takes.
     """
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, int) and abs(value) >= LARGEST:
+        raise ValueError("gives a number that is too large")
+    if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST:
         with suppress(ValidationError):
             return adapter(annotation_of(key)).validate_python(int(value), strict=True)
     try:

@@ -107,7 +107,8 @@ def _check_names(used: set[str], functions: set[str]) -> None:
         if name not in valid:
             is_option = name.startswith(OPTION_PREFIX)
             fitting = [choice for choice in valid if choice.startswith(OPTION_PREFIX) == is_option]
-            raise ExpressionError(f"an expression has no name {name!r}; {nearest(name, fitting)}")
+            quotes = "" if is_option else f"; text stands in quotes: '{name}'"
+            raise ExpressionError(f"an expression has no name {name!r}; {nearest(name, fitting)}{quotes}")
     for name in sorted(functions):
         if name not in FUNCTIONS:
             raise ExpressionError(f"an expression has no function {name!r}; {nearest(name, list(FUNCTIONS))}")

@@ -148,3 +148,13 @@ def test_logs_data_and_clusters(project: Path) -> None:
         "data describe": [],
     }.items():
         check(project, verb, *words)
+
+
+@pytest.mark.parametrize("words", [["plan", "sweep.yml"], ["plan", "sweep.yml", "--json"], ["compare", SAMPLE, AGAIN]])
+def test_a_reader_that_has_left_is_no_failed_run(words: list[str], project: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    argv = [sys.executable, "-m", "harness", *words]
+    done = subprocess.run(argv, cwd=project, stdout=writing, stderr=subprocess.PIPE, timeout=240, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")

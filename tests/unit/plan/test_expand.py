@@ -144,6 +144,8 @@ def test_a_derived_value_can_bound_its_own_axis() -> None:
         ("workers - 1", "gives -1; it must be greater than or equal to 1 at workers=0"),
         ("'four'", "gives 'four'; it must be a valid integer"),
         ("1e308 * 10", "gives inf"),
+        ("10 ** 400", "gives a number that is too large"),
+        ("1e30", "gives 1e+30; it must be a valid integer"),
     ],
 )
 def test_expressions_that_fail_name_line_and_combination(derive: str, message: str) -> None:

@@ -96,6 +96,8 @@ def test_only_keeps_the_points_where_it_holds() -> None:
         campaign(text, only="workers > 9")
     with pytest.raises(UserError, match="--only: an expression has no name 'worker'; did you mean 'workers'"):
         campaign(text, only="worker > 9")
+    with pytest.raises(UserError, match="no name 'torch'; .*; text stands in quotes: 'torch'$"):
+        campaign(text, only="framework == torch")
 
 
 def test_nothing_left_is_an_error_that_says_why() -> None:
