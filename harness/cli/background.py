@@ -18,7 +18,7 @@ from harness.jobs import shell
 from harness.jobs.ledger import read_statuses
 from harness.jobs.lock import read_holder
 from harness.jobs.provenance import outdated
-from harness.jobs.tasks import missing_tasks
+from harness.jobs.tasks import missing_tasks, task_of
 from harness.layout import CampaignLayout
 from harness.model.ledger import LOOKED_FOR, NOT_SHOWN, damage_text
 
@@ -47,7 +47,11 @@ def run_in_background(choice: SweepChoice, wishes: Wishes, console: Console) -> 
         console.print("nothing to run: all is measured, or under way; --fresh measures again")
     if damaged:
         click.echo(f"harness: {damage_text(layout.ledger, damaged, LOOKED_FOR if missing else NOT_SHOWN)}", err=True)
-    return outcome_of(campaign, layout, campaign.tasks, read_statuses(layout.ledger), damaged)
+    # how earlier attempts ended says nothing of what goes on now
+    again = set(missing)
+    tried = {key for key in statuses if task_of(key) in again}
+    now = {key: status for key, status in read_statuses(layout.ledger).items() if key not in tried}
+    return outcome_of(campaign, layout, campaign.tasks, now, damaged)
 
 
 def _start(choice: SweepChoice, wishes: Wishes, layout: CampaignLayout, console: Console) -> None:

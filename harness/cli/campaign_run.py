@@ -79,7 +79,7 @@ def run_sweep(choice: SweepChoice, wishes: Wishes, console: Console) -> Outcome:
         missing = missing_tasks(tasks, driver.ledger.statuses, wishes.fresh, old)
         show_outdated(old, console)
         show_doubts(driver, missing, console)
-        console.print(announce(driver, tasks, missing), soft_wrap=True)
+        console.print(announce(driver, tasks, missing, "--fresh measures again"), soft_wrap=True)
         announce_jobs(driver, missing, wishes.how, console)
         return drive(driver, tasks, missing, relay, console, wishes.follow)
 
@@ -116,8 +116,8 @@ def _leave(driver: Driver, console: Console) -> None:
     console.print("the same command takes the campaign up where it stands")
 
 
-def announce(driver: Driver, tasks: Sequence[Task], missing: Sequence[Task]) -> str:
-    """What will run, what was measured before, and how long it may take."""
+def announce(driver: Driver, tasks: Sequence[Task], missing: Sequence[Task], again: str = "") -> str:
+    """What will run, what was measured before, and how long it may take; ``again``: how all of it is measured anew."""
     campaign = driver.workshop.campaign
     active = len(driver.watcher.active())
     statuses = driver.ledger.statuses
@@ -126,8 +126,8 @@ def announce(driver: Driver, tasks: Sequence[Task], missing: Sequence[Task]) -> 
     done = [f"{measured - active} measured already"] if measured > active else []
     going = [f"{active} under way"] if active else []
     todo = [f"{len(missing)} to run, {_cost(driver, missing)}"] if missing else ["nothing to run"]
-    again = "; --fresh measures again" if not missing and not active else ""
-    return f"{head}; {', '.join([*done, *going, *todo])}{again}"
+    hint = f"; {again}" if again and not missing and not active else ""
+    return f"{head}; {', '.join([*done, *going, *todo])}{hint}"
 
 
 def announce_jobs(driver: Driver, missing: Sequence[Task], how: How, console: Console) -> None:

@@ -166,7 +166,8 @@ def summary(outcome: Outcome) -> str:
         for state, count in sorted(outcome.counts.items(), key=lambda item: list(JobState).index(item[0]))
     ]
     words += [f"{outcome.untried} not tried"] if outcome.untried else []
-    return f"{escape(outcome.campaign.name)}: {', '.join(words)}; evidence in {escape(str(outcome.layout.root))}"
+    counts = ", ".join(words) or "no runs"
+    return f"{escape(outcome.campaign.name)}: {counts}; evidence in {escape(str(outcome.layout.root))}"
 
 
 def _show_failure(outcome: Outcome, key: AttemptKey, status: AttemptStatus, console: Console) -> None:

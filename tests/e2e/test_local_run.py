@@ -147,6 +147,9 @@ def test_a_sweep_runs_once_and_says_so(project: Project) -> None:
     assert "replay: 2 succeeded" in text
     again = project.run()
     assert "2 measured already, nothing to run; --fresh measures again" in again
+    for verb in ("retry", "resume"):  # which have no such option
+        told = project.harness(verb, "replay")
+        assert "nothing to run\n" in told and ": ;" not in told
     assert project.executions() == dict.fromkeys(project.executions(), 1) and len(project.executions()) == 2
     fresh = project.run("--fresh")
     assert "attempt 2" in fresh and set(project.executions().values()) == {2}
@@ -296,6 +299,9 @@ def test_submit_status_cancel_and_wait(project: Project) -> None:
     assert "asking harness process" in project.harness("cancel", project.name)
     assert project.states() == {"CANCELLED": 1}
     project.harness("wait", project.name, code=1)  # nothing is under way, one was cancelled
+    again = project.harness("submit", sweep)  # how the attempt before ended is not how this one does
+    assert "2 runs go on in the background" in again and "cancelled" not in again
+    project.harness("cancel", project.name)
 
 
 def test_wait_takes_up_what_a_killed_harness_left(project: Project) -> None:
