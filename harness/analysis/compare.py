@@ -16,13 +16,14 @@ from harness.analysis import stats
 from harness.analysis.dictionary import BY_NAME
 from harness.analysis.points import PointResult, plain, point_results
 from harness.analysis.stats import UNKNOWN, Estimate
+from harness.catalog import WORKLOADS
 from harness.errors import UserError, nearest
 from harness.model.columns import MUST_MATCH
 from harness.model.job import JobState
 
 #: Beside what must match: what else may explain a difference.
 CONDITIONS = (*MUST_MATCH, "os", "python_version", "harness_version", "git_commit")
-#: Points alike in these have the same ceiling on a cluster: the best rate measured there.
+#: Points alike in these, and in their workload's options, have the same ceiling: the best rate to rely on there.
 CEILING_AXES = ("workload", "framework", "model", "batch_size", "nodes", "ranks_per_node", "gpus_per_rank", "precision")
 
 
@@ -51,9 +52,11 @@ class Pair:
 
     @property
     def verdict(self) -> str:
-        """``better``, ``worse``, ``not resolvable`` or ``do not rely on it``."""
+        """``better``, ``worse``, ``not resolvable``, ``no ratio`` (a side is 0) or ``do not rely on it``."""
         if not self.trusted:
             return "do not rely on it"
+        if not math.isfinite(self.ratio.value):
+            return "no ratio"
         if not self.ratio.known or not self.ratio.differs_from(1.0):
             return "not resolvable"
         return "better" if self.ratio.value > 1 else "worse"
@@ -61,7 +64,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``overall``: geometric mean of the trusted ratios, its interval over the points."""
+    """``overall``: geometric mean of the trusted ratios, its interval over the points. ``only_first`` and
+    ``only_second`` were tried on that side alone; ``valueless`` were on both, and a side gave no value."""
 
     first: Side
     second: Side
@@ -69,6 +73,7 @@ class Comparison:
     overall: Estimate
     only_first: tuple[str, ...]
     only_second: tuple[str, ...]
+    valueless: tuple[str, ...]
     differing: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
 
 
@@ -88,39 +93,43 @@ def side(name: str, cluster: str, table: pd.DataFrame, metric: str) -> Side:
     """A campaign's side of a comparison by the column ``metric``."""
     results = {r.point_id: r for r in point_results(table) if r.variant == 0}
     counted = table[table["counts"].fillna(False).astype(bool) & (table["state"] == JobState.SUCCEEDED.value)]
-    by_point = dict(iter(counted.groupby("point_id")))
-    values = {point: _estimate(r, by_point.get(point), metric) for point, r in results.items()}
+    runs = {point: table.loc[list(r.rows)] for point, r in results.items()}
+    values = {point: _estimate(r, runs[point], metric) for point, r in results.items()}
     ceilings: dict[tuple[Any, ...], float] = {}
     for result in results.values():
-        if result.runs:
-            key = tuple(result.axes.get(axis) for axis in CEILING_AXES)
-            ceilings[key] = max(ceilings.get(key, 0.0), result.rate.value)
-    normalised = {p: _normalised(r, by_point.get(p), ceilings) for p, r in results.items() if r.runs}
+        if result.trusted:
+            ceilings[_trained(result)] = max(ceilings.get(_trained(result), 0.0), result.rate.value)
+    normalised = {p: _normalised(r, runs[p], ceilings) for p, r in results.items() if r.runs}
     conditions = {c: tuple(sorted({str(v) for v in counted[c].dropna()})) for c in CONDITIONS}
     return Side(name, cluster, results, values, normalised, conditions)
 
 
-def _estimate(result: PointResult, runs: pd.DataFrame | None, metric: str) -> Estimate:
+def _estimate(result: PointResult, runs: pd.DataFrame, metric: str) -> Estimate:
     if metric == "images_per_s":
         return result.rate
-    values = [] if runs is None else [float(v) for v in runs[metric].dropna()]
+    values = [float(v) for v in runs[metric].dropna()]
+    if any(v <= 0 for v in values):
+        # shares and times may be 0, which has no logarithm: the mean, and no interval
+        return Estimate(sum(values) / len(values), math.nan, 0.0, len(values), "none")
     return stats.between_runs(values)
 
 
-def _normalised(
-    result: PointResult, runs: pd.DataFrame | None, ceilings: Mapping[tuple[Any, ...], float]
-) -> dict[str, float]:
+def _trained(result: PointResult) -> tuple[Any, ...]:
+    """What points have in common that have the same ceiling."""
+    spec = WORKLOADS.get(str(result.axes.get("workload")))
+    options = (f"options.{name}" for name in (spec.options if spec else ()))
+    return tuple(str(result.axes.get(axis)) for axis in (*CEILING_AXES, *options))
+
+
+def _normalised(result: PointResult, runs: pd.DataFrame, ceilings: Mapping[tuple[Any, ...], float]) -> dict[str, float]:
     """images/s per core, GPU and watt, and share of the cluster's own ceiling; NaN where there is no such thing."""
-    rate = result.rate.value
-    ceiling = ceilings.get(tuple(result.axes.get(axis) for axis in CEILING_AXES), math.nan)
-    found = {"per_core": math.nan, "per_gpu": math.nan, "per_watt": math.nan, "of_ceiling": rate / ceiling}
-    if runs is not None and len(runs):
-        first = runs.iloc[0]
-        for name, column in (("per_core", "cores_requested"), ("per_gpu", "gpus_requested")):
-            count = plain(first[column])
-            found[name] = rate / count if count else math.nan
-        found["per_watt"] = float(runs["images_per_joule"].astype(float).mean())
-    return found
+    rate, first = result.rate.value, runs.iloc[0]
+    found: dict[str, float] = {}
+    for name, column in (("per_core", "cores_requested"), ("per_gpu", "gpus_requested")):
+        count = plain(first[column])
+        found[name] = rate / count if count else math.nan
+    found["per_watt"] = float(runs["images_per_joule"].astype(float).mean())
+    return found | {"of_ceiling": rate / ceilings.get(_trained(result), math.nan)}
 
 
 def compare(first: Side, second: Side, higher_is_better: bool) -> Comparison:
@@ -131,7 +140,12 @@ def compare(first: Side, second: Side, higher_is_better: bool) -> Comparison:
     """
     shared = [point for point in first.results if point in second.results]
     pairs = [_pair(point, first, second, higher_is_better) for point in shared]
-    pairs = [pair for pair in pairs if math.isfinite(pair.ratio.value)]
+    pairs = [pair for pair in pairs if math.isfinite(pair.first.value) and math.isfinite(pair.second.value)]
+    if not pairs and shared:
+        raise UserError(
+            f"{first.name} and {second.name} have {len(shared)} points in common, and none gave a value on both "
+            f"sides: see `harness check {first.name}` and `harness check {second.name}`"
+        )
     if not pairs:
         raise UserError(
             f"{first.name} and {second.name} have no measured point in common: a point is joined by what it measures, "
@@ -144,8 +158,9 @@ def compare(first: Side, second: Side, higher_is_better: bool) -> Comparison:
         second,
         tuple(pairs),
         overall if overall.n > 1 else UNKNOWN,
-        tuple(p for p in first.results if p not in joined),
-        tuple(p for p in second.results if p not in joined),
+        tuple(p for p in first.results if p not in second.results),
+        tuple(p for p in second.results if p not in first.results),
+        tuple(p for p in shared if p not in joined),
         {c: (first.conditions[c], v) for c, v in second.conditions.items() if v != first.conditions[c]},
     )
 
@@ -153,7 +168,8 @@ def compare(first: Side, second: Side, higher_is_better: bool) -> Comparison:
 def _pair(point: str, first: Side, second: Side, higher_is_better: bool) -> Pair:
     a, b = first.values[point], second.values[point]
     trusted = first.results[point].trusted and second.results[point].trusted
-    return Pair(point, first.results[point], a, b, oriented(b, a, higher_is_better), trusted)
+    ratio = oriented(b, a, higher_is_better) if a.value > 0 and b.value > 0 else UNKNOWN
+    return Pair(point, first.results[point], a, b, ratio, trusted)
 
 
 def oriented(new: Estimate, old: Estimate, higher_is_better: bool) -> Estimate:

@@ -41,7 +41,8 @@ class PointResult:
     a point whose runs differ there has several results, of which ``variant`` 0 has the most runs. ``states`` counts
     the states of the attempts that count, ``attempts`` those of all, also of such as were tried again. ``findings``
     concern the runs that the numbers come from, ``failures`` the runs that gave none. ``means`` holds means over the
-    runs of :data:`MEAN_COLUMNS`, where known.
+    runs of :data:`MEAN_COLUMNS`, where known. ``rows`` are the labels of the runs that the numbers come from, in the
+    table of runs.
     """
 
     point_id: str
@@ -59,6 +60,7 @@ class PointResult:
     failures: tuple[Finding, ...]
     means: Mapping[str, float] = field(default_factory=dict)
     attempts: Mapping[str, int] = field(default_factory=dict)
+    rows: tuple[Any, ...] = ()
 
     @property
     def trusted(self) -> bool:
@@ -90,7 +92,9 @@ def point_results(table: pd.DataFrame) -> list[PointResult]:
         groups.sort(key=len, reverse=True)
         for variant, group in enumerate(groups or [succeeded]):
             result = _result(runs, group, variant, differing_conditions(groups))
-            results.append(replace(result, attempts=dict(attempts[str(point)])))
+            # what failed belongs to no variant, and is told with the first
+            failures = () if variant else tuple(_run_findings(runs.drop(succeeded.index)))
+            results.append(replace(result, failures=failures, attempts=dict(attempts[str(point)])))
     return sorted(results, key=lambda result: sort_key(result.axes.values()))
 
 
@@ -124,7 +128,8 @@ def _result(runs: pd.DataFrame, group: pd.DataFrame, variant: int, differing: Ma
         spread=stats.spread(rates),
         states=dict(Counter(str(state) for state in runs["state"])),
         findings=tuple(_point_findings(group, differing, stats.spread(rates)) + _run_findings(group)),
-        failures=tuple(_run_findings(runs.drop(group.index))) if not differing else (),
+        failures=(),
+        rows=tuple(group.index),
         means={name: float(group[name].mean()) for name in MEAN_COLUMNS if group[name].notna().any()},
     )
 

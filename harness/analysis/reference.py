@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.analysis.compare import Side, oriented
+from harness.analysis.points import PointResult
 from harness.analysis.stats import UNKNOWN, Estimate, surely_unlike_one
 from harness.errors import UserError
 
@@ -111,28 +112,27 @@ def check(reference: Reference, side: Side, tolerance: float) -> list[Check]:
     that was not measured, or cannot be relied on now, is not kept either: absence is never success.
     """
     ends = [(_then(stored), side.values.get(point, UNKNOWN)) for point, stored in reference.points.items()]
-    better = reference.higher_is_better
-    ratios = [oriented(now, then, better) if now.value > 0 else UNKNOWN for then, now in ends]
+    ratios = [oriented(now, then, reference.higher_is_better) for then, now in ends]
     surely = surely_unlike_one(ratios)
     told = zip(reference.points.items(), ends, ratios, surely, strict=True)
-    return [
-        Check(point, stored.label, then, now, ratio, _verdict(point, ratio, sure or not ratio.known, side, tolerance))
-        for (point, stored), (then, now), ratio, sure in told
-    ]
+    found = []
+    for (point, stored), (then, now), ratio, sure in told:
+        measured, slower = math.isfinite(now.value), ratio.value < 1 - tolerance and (sure or not ratio.known)
+        verdict = _verdict(side.results[point], slower) if measured else "missing"
+        found.append(Check(point, stored.label, then, now, ratio, verdict))
+    return found
 
 
 def _then(stored: StoredPoint) -> Estimate:
-    kind: Any = "none" if stored.se_log is None else "between"
+    kind: Any = "none" if stored.se_log is None else "within" if stored.runs == 1 else "between"
     error = math.nan if stored.se_log is None else stored.se_log
     return Estimate(stored.value, error, math.inf if stored.df is None else stored.df, stored.runs, kind)
 
 
-def _verdict(point: str, ratio: Estimate, surely: bool, side: Side, tolerance: float) -> Verdict:
-    if not math.isfinite(ratio.value):
-        return "missing"
-    if not side.results[point].trusted:
+def _verdict(result: PointResult, slower: bool) -> Verdict:
+    if not result.trusted:
         return "doubtful"
-    return "regressed" if ratio.value < 1 - tolerance and surely else "kept"
+    return "regressed" if slower else "kept"
 
 
 def to_json(reference: Reference) -> str:

@@ -82,6 +82,12 @@ class Estimate:
         """Whether an interval can be given at all."""
         return math.isfinite(self.value) and math.isfinite(self._half_width_log)
 
+    @property
+    def rests_on(self) -> Literal["between", "within", "none"]:
+        """On what its interval rests: how runs differ, one run (on one side at least) that knows none of it, nothing."""
+        once = self.kind == "within" or (self.kind == "ratio" and self.n == 1)
+        return "none" if not self.known else "within" if once else "between"
+
     @cached_property
     def _half_width_log(self) -> float:
         if self.se_log == 0.0:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from harness.cli.campaign_choice import chosen, results_option
+from harness.cli.campaign_choice import chosen, need_packages, results_option
 from harness.errors import UserError, of_the_system
 from harness.files import read_file
 
 if TYPE_CHECKING:
     from harness.analysis.compare import Comparison, Side
-    from harness.analysis.reference import Check
+    from harness.analysis.reference import Check, Reference
     from harness.analysis.stats import Estimate
     from harness.report.grid import Grid
 
@@ -33,7 +33,7 @@ Exit codes: 0 compared, or the reference was kept; 1 a point regressed, is missi
 @click.command(epilog=EPILOG)
 @click.argument("campaigns", nargs=-1, required=True)
 @results_option
-@click.option("--metric", default="images_per_s", show_default=True, metavar="COLUMN", help="Column to compare.")
+@click.option("--metric", show_default="images_per_s", metavar="COLUMN", help="Column to compare.")
 @click.option(
     "--reference", type=click.Path(path_type=Path, dir_okay=False), help="Check against this stored reference."
 )
@@ -54,7 +54,7 @@ Exit codes: 0 compared, or the reference was kept; 1 a point regressed, is missi
 def compare(
     campaigns: tuple[str, ...],
     results: Path | None,
-    metric: str,
+    metric: str | None,
     reference: Path | None,
     save: Path | None,
     tolerance: float,
@@ -64,33 +64,38 @@ def compare(
     """Compare campaigns or clusters, or check one against a stored reference."""
     if (reference or save) and len(campaigns) > 1:
         raise click.UsageError("a reference belongs to one campaign")
+    if reference and save:
+        raise click.UsageError("check against the reference first, then store the new one in a call of its own")
     if not (reference or save) and len(campaigns) < 2:
         raise click.UsageError("name two or more campaigns, or give --reference or --save-reference")
-    sides, named = _sides(campaigns, results, metric, reference)
+    if reference is not None:
+        stored = _reference(reference, metric)
+        sides, named = _sides(campaigns, results, stored.metric)
+        _check(stored, sides[0], tolerance, form, as_json)
+    metric = metric or "images_per_s"
+    sides, named = _sides(campaigns, results, metric)
     if save is not None:
         _save(save, sides[0], metric, named)
-    if reference is not None:
-        _check(reference, sides[0], tolerance, form, as_json)
-    elif len(sides) > 1:
+    else:
         _compare(sides, metric, named, form, as_json)
 
 
-def _sides(
-    campaigns: tuple[str, ...], results: Path | None, metric: str, reference: Path | None
-) -> tuple[list[Side], dict[str, str]]:
+def _sides(campaigns: tuple[str, ...], results: Path | None, metric: str) -> tuple[list[Side], dict[str, str]]:
     layouts = [chosen(name, results) for name in campaigns]
     from harness.analysis import compare as comparing
     from harness.analysis.campaigns import load_campaign
     from harness.cli.collected import collected
     from harness.report.compare_grid import labels
 
-    metric = _reference(reference).metric if reference is not None else metric
     comparing.direction(metric)
     sides: list[Side] = []
     named: dict[str, str] = {}
-    for layout in layouts:
-        described = load_campaign(layout)
-        one = comparing.side(described.name, described.cluster, collected(layout), metric)
+    loaded = [(layout, load_campaign(layout)) for layout in layouts]
+    # campaigns of one name in two directories, such as before and after, are told apart by these
+    alike = len({one.name for _, one in loaded}) < len({layout.root.resolve() for layout in layouts})
+    for layout, described in loaded:
+        name = str(layout.root) if alike else described.name
+        one = comparing.side(name, described.cluster, collected(layout), metric)
         sides.append(one)
         named = labels(one, described.varied) | named
     return sides, named
@@ -111,20 +116,23 @@ def _compare(sides: list[Side], metric: str, named: dict[str, str], form: str, a
             _show(grid, form)
 
 
-def _reference(path: Path) -> Any:
+def _reference(path: Path, metric: str | None) -> Reference:
+    need_packages()
     from harness.analysis.reference import parse
 
     try:
-        return parse(read_file(path), str(path))
+        stored = parse(read_file(path), str(path))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; write a reference with --save-reference") from None
+    if metric not in (None, stored.metric):
+        raise UserError(f"{path} holds {stored.metric}, not {metric}: leave --metric out, or store a reference of it")
+    return stored
 
 
-def _check(path: Path, side: Side, tolerance: float, form: str, as_json: bool) -> None:
+def _check(stored: Reference, side: Side, tolerance: float, form: str, as_json: bool) -> NoReturn:
     from harness.analysis import reference as references
     from harness.report.compare_grid import check_grid
 
-    stored = _reference(path)
     checks = references.check(stored, side, tolerance)
     if as_json:
         click.echo(json.dumps([_check_record(c) for c in checks], ensure_ascii=False, indent=1))
@@ -159,8 +167,8 @@ def _show(grid: Grid, form: str) -> None:
 
 def _record(found: Comparison, metric: str, named: dict[str, str]) -> dict[str, Any]:
     pairs = [
-        {"point_id": p.point_id, "point": named[p.point_id], "first": _numbers(p.first), "second": _numbers(p.second)}
-        | {"ratio": _numbers(p.ratio), "verdict": p.verdict}
+        {"point_id": p.point_id, "point": named[p.point_id], "first": _known(p.first), "second": _known(p.second)}
+        | {"ratio": _known(p.ratio), "verdict": p.verdict}
         | {
             "normalised": [
                 {k: _finite(v) for k, v in s.normalised[p.point_id].items()} for s in (found.first, found.second)
@@ -176,13 +184,19 @@ def _record(found: Comparison, metric: str, named: dict[str, str]) -> dict[str, 
         "geometric_mean": _numbers(found.overall),
         "only_first": list(found.only_first),
         "only_second": list(found.only_second),
+        "without_value": list(found.valueless),
         "differing": {name: [list(a), list(b)] for name, (a, b) in found.differing.items()},
     }
 
 
 def _check_record(found: Check) -> dict[str, Any]:
-    numbers = {"then": _numbers(found.then), "now": _numbers(found.now), "ratio": _numbers(found.ratio)}
+    numbers = {"then": _known(found.then), "now": _known(found.now), "ratio": _known(found.ratio)}
     return {"point_id": found.point_id, "point": found.label, "verdict": found.verdict} | numbers
+
+
+def _known(estimate: Estimate) -> dict[str, Any]:
+    """With what the interval rests on: between runs, within one run, or none."""
+    return _numbers(estimate) | {"interval": estimate.rests_on}
 
 
 def _numbers(estimate: Estimate) -> dict[str, float | None]:

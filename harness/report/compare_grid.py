@@ -105,7 +105,7 @@ def _normalised_cell(key: str, value: float) -> str:
 
 def _notes(found: Comparison) -> tuple[str, ...]:
     notes = []
-    trusted = [pair for pair in found.pairs if pair.trusted]
+    trusted = [pair for pair in found.pairs if pair.trusted and math.isfinite(pair.ratio.value)]
     if found.overall.known:
         word = "better" if found.overall.value > 1 else "worse"
         told = f"{found.second.name} is {word}" if found.overall.differs_from(1.0) else "no difference is resolvable"
@@ -113,8 +113,13 @@ def _notes(found: Comparison) -> tuple[str, ...]:
     elif trusted:
         notes.append("One point alone can be relied on: no mean.")
     notes += _cautions(trusted)
+    if zero := sum(not math.isfinite(pair.ratio.value) for pair in found.pairs):
+        notes.append(f"No ratio where a side is 0: {_points(zero)}.")
+    if found.valueless:
+        count = _points(len(found.valueless))
+        notes.append(f"Tried on both sides, without a value on one: {count}; `harness check` says why.")
     for name, side, points in _alone(found):
-        notes.append(f"{len(points)} points were measured or planned only in {name} ({side}).")
+        notes.append(f"Tried only in {name} ({side}): {_points(len(points))}.")
     notes += [
         f"Differs: {name}: {_short(a)} | {_short(b)}" for name, (a, b) in found.differing.items() if name != "cluster"
     ]
@@ -122,9 +127,13 @@ def _notes(found: Comparison) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _points(count: int) -> str:
+    return f"{count} point{'s' * (count != 1)}"
+
+
 def _cautions(trusted: Sequence[Pair]) -> list[str]:
     """What the verdicts of single points do not know."""
-    once = sum(pair.ratio.known and min(pair.first.n, pair.second.n) == 1 for pair in trusted)
+    once = sum(pair.ratio.rests_on == "within" for pair in trusted)
     said = (
         [f"Run once on a side: {once} of {len(trusted)}; such intervals know nothing of how runs differ."]
         if once
@@ -155,6 +164,8 @@ def check_grid(reference: Reference, checks: Sequence[Check], side: Side, tolera
         f"regressed: worse than the reference by more than {tolerance:.0%}, and surely so among {len(checks)} points; "
         "missing or doubtful points are not kept either."
     ]
+    if bare := sum(math.isfinite(c.ratio.value) and not c.ratio.known for c in checks):
+        notes.append(f"Without an interval, and so held to the tolerance alone: {_points(bare)}.")
     for name, values in side.conditions.items():
         then = tuple(reference.conditions.get(name, ()))
         if then != values:

@@ -196,3 +196,109 @@ def test_a_broken_reference_is_named(tmp_path: Path) -> None:
     assert "r.json: no reference" in str(call(tmp_path, "c", "--reference", str(path)).exception)
     path.unlink()
     assert "--save-reference" in str(call(tmp_path, "c", "--reference", str(path)).exception)
+
+
+def test_runs_under_other_conditions_enter_no_metric(tmp_path: Path) -> None:
+    """Two warm runs and a cold one that takes four times as long: times are compared as rates are, of the warm ones."""
+    for name in ("old", "new"):
+        made = FakeCampaign(tmp_path, name, repeats=3)
+        for repeat, state in enumerate(("warm", "warm", "cold" if name == "new" else "warm")):
+            event = {"event": "cache", "t_s": 0, "wanted": state, "state": state}
+            steps = [1.0] + [0.2 * (1 + 0.01 * repeat) * (4 if state == "cold" else 1)] * 20
+            made.add(Axes(workload="replay", steps_timed=20), FakeRun([steps], events=[event]), repeat=repeat)
+        made.save()
+    for metric in ("images_per_s", "time_s"):
+        (found,) = records(tmp_path, "old", "new", "--metric", metric)
+        assert found["points"][0]["ratio"]["value"] == pytest.approx(1.0, abs=0.01), metric
+
+
+def waiting(root: Path, name: str, waits_s: dict[int, float]) -> None:
+    made = FakeCampaign(root, name, repeats=3)
+    for cores, wait_s in waits_s.items():
+        for repeat in range(3):
+            waits = [0.0] + [wait_s * (1 + 0.05 * repeat)] * 20
+            made.add(
+                Axes(workload="replay", cpu_cores=cores, steps_timed=20),
+                FakeRun([[1.0] + [0.2] * 20], waits=waits),
+                repeat=repeat,
+            )
+    made.save()
+
+
+def test_a_share_of_zero_is_a_value(tmp_path: Path) -> None:
+    """It has no ratio, and is neither left out nor called missing: a build whose waiting ends is no worse."""
+    waiting(tmp_path, "old", {1: 0.05, 2: 0.05})
+    waiting(tmp_path, "new", {1: 0.0, 2: 0.05})
+    (found,) = records(tmp_path, "old", "new", "--metric", "wait_share")
+    assert [(p["second"]["value"], p["ratio"]["value"], p["verdict"]) for p in found["points"]] == [
+        (0.0, None, "no ratio"),
+        (pytest.approx(0.2625, abs=0.001), pytest.approx(1.0), "not resolvable"),
+    ]
+    assert found["only_first"] == found["only_second"] == found["without_value"] == []
+    assert "No ratio where a side is 0: 1 point." in call(tmp_path, "old", "new", "--metric", "wait_share").output
+    path = tmp_path / "r.json"
+    call(tmp_path, "old", "--save-reference", str(path), "--metric", "wait_share")
+    now = call(tmp_path, "new", "--reference", str(path), "--json")
+    assert ([check["verdict"] for check in json.loads(now.output)], now.exit_code) == (["kept", "kept"], 0)
+    call(tmp_path, "new", "--save-reference", str(path), "--metric", "wait_share")
+    then = call(tmp_path, "old", "--reference", str(path), "--json")
+    assert ([check["verdict"] for check in json.loads(then.output)], then.exit_code) == (["regressed", "kept"], 1)
+
+
+def test_a_point_that_failed_on_one_side_is_not_only_on_the_other(tmp_path: Path) -> None:
+    campaign(tmp_path, "old", {1: 0.2, 2: 0.1})
+    made = campaign(tmp_path, "new", {1: 0.2})
+    made.add(Axes(workload="replay", cpu_cores=2, steps_timed=20), FakeRun([[0.1] * 3], exit_code=3))
+    made.save()
+    (found,) = records(tmp_path, "old", "new")
+    assert (found["only_first"], found["only_second"], len(found["without_value"])) == ([], [], 1)
+    text = " ".join(call(tmp_path, "old", "new").output.split())
+    assert "Tried on both sides, without a value on one: 1 point; `harness check` says why." in text
+    campaign(tmp_path, "other", {2: 0.2})
+    broken = FakeCampaign(tmp_path, "broken")
+    broken.add(Axes(workload="replay", cpu_cores=2, steps_timed=20), FakeRun([[0.1] * 3], exit_code=3))
+    broken.save()
+    assert "none gave a value on both sides: see `harness check" in str(call(tmp_path, "other", "broken").exception)
+
+
+def test_campaigns_of_one_name_are_told_apart_by_their_directories(tmp_path: Path) -> None:
+    for folder, step_s in (("before", 0.2), ("after", 0.1)):
+        campaign(tmp_path / folder, "c", {1: step_s, 2: step_s / 2})
+    paths = [str(tmp_path / folder / "c") for folder in ("before", "after")]
+    (found,) = json.loads(CliRunner().invoke(cli, ["compare", *paths, "--json"]).output)
+    assert [found["first"], found["second"]] == paths
+
+
+def test_the_ceiling_is_a_rate_to_rely_on(tmp_path: Path) -> None:
+    """A run that became slower all the while was fast at first: no other point is measured against that."""
+    for name in ("old", "new"):
+        made = campaign(tmp_path, name, {1: 0.2, 2: 0.1}, spread=0.0)
+        drifting = [0.001 * (1 + i) for i in range(21)]
+        for repeat in range(3):
+            made.add(
+                Axes(workload="replay", cpu_cores=4, steps_timed=20), FakeRun([[1.0, *drifting[1:]]]), repeat=repeat
+            )
+        made.save()
+    (found,) = records(tmp_path, "old", "new")
+    assert [p["normalised"][0]["of_ceiling"] for p in found["points"][:2]] == pytest.approx([0.5, 1.0])
+
+
+def test_a_reference_is_of_its_own_metric(tmp_path: Path, reference: Path) -> None:
+    campaign(tmp_path, "c", {1: 0.2})
+    other = call(tmp_path, "c", "--reference", str(reference), "--metric", "time_s").exception
+    assert "holds images_per_s, not time_s" in str(other)
+    both = call(tmp_path, "c", "--reference", str(reference), "--save-reference", str(reference)).exception
+    assert "a call of its own" in str(both)
+
+
+def test_json_says_what_an_interval_rests_on(tmp_path: Path) -> None:
+    campaign(tmp_path, "old", {1: 0.2})
+    made = FakeCampaign(tmp_path, "new", repeats=1)
+    made.add(Axes(workload="replay", steps_timed=20), FakeRun([[1.0] + [0.19, 0.21] * 10]))
+    made.save()
+    (point,) = records(tmp_path, "old", "new")[0]["points"]
+    assert [point[name]["interval"] for name in ("first", "second", "ratio")] == ["between", "within", "within"]
+    path = tmp_path / "r.json"
+    call(tmp_path, "new", "--save-reference", str(path))
+    (check,) = json.loads(call(tmp_path, "old", "--reference", str(path), "--json").output)
+    assert [check[name]["interval"] for name in ("then", "now")] == ["within", "between"]
