@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.datasets.imagenet import Box
-from harness.datasets.manifest import read_manifest
+from harness.datasets.manifest import LISTING, Manifest, read_listing, read_manifest, remake_hint
 from harness.errors import UserError
 
 
@@ -43,17 +43,33 @@ def open_stored(path: Path, encoding: str) -> StoredSet:
     """The converted set in directory ``path``.
 
     Raises:
-        UserError: none is there, or it has another encoding.
+        UserError: none is there, it has another encoding, or a shard is missing or cut short, which some libraries
+            answer with a crash of the process.
     """
     manifest = read_manifest(path)
     found = str(manifest.request.options.get("encoding", "native"))
     if found != encoding or manifest.conversion is None:
         raise UserError(f"{path}: is stored as {found}, not {encoding}; convert it: harness data convert --help")
+    _check_sizes(path, manifest)
     options = manifest.request.options
     sizes = [int(options[name]) for name in ("height", "width", "channels") if name in options]
     shape = (sizes[0], sizes[1], sizes[2]) if sizes else None
     request, shards = manifest.request, manifest.conversion.shards
     return StoredSet(path, request.name, request.origin, found, shape, request.counts, shards)
+
+
+def _check_sizes(path: Path, manifest: Manifest) -> None:
+    for listed in read_listing(path) if LISTING in manifest.files else ():
+        try:
+            size = (path / listed.file).stat().st_size
+        except OSError as error:
+            raise UserError(
+                f"{path / listed.file}: cannot be read: {error.strerror}; {remake_hint(path, manifest)}"
+            ) from None
+        if size != listed.bytes:
+            raise UserError(
+                f"{path / listed.file}: {size} bytes where {LISTING} says {listed.bytes}; {remake_hint(path, manifest)}"
+            )
 
 
 #: path → open environment. LMDB refuses to open a file twice in a process, and a forked worker counts as having open

@@ -13,7 +13,8 @@ from typing import Any
 import tensorflow as tf
 
 _PLACES = re.compile(
-    r"\{\{.*?\}\}|\[\[.*?\]\]|Error in user-defined function passed to \S+ transformation with iterator: \S+: "
+    r"\{\{.*?\}\}|\[\[.*?\]\]| \[Op:\w+\] name: "
+    r"|Error in user-defined function passed to \S+ transformation with iterator: \S+: "
 )
 #: functions that tf.data traces are graph code already; AutoGraph would only warn of what it cannot read
 plain = tf.autograph.experimental.do_not_convert

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shlex
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -87,6 +88,11 @@ class TfStream:
             return next(self._iterator)
         except StopIteration:
             raise UserError(f"none of {self._samples} images in a row could be read or decoded") from None
+        except tf.errors.DataLossError as error:  # the checksum of a record, which names no file
+            path = str(self._context.data_path)
+            raise UserError(
+                f"{path}: a shard is damaged: {reason(error)}; find it: harness data verify {shlex.quote(path)}"
+            ) from None
         except tf.errors.OpError as error:
             self._losses.add([self._what_failed(error)])
             raise

@@ -275,6 +275,19 @@ def test_a_corrupt_record_ends_the_run_by_name(opened, damaged_shards, name):
 
 
 @pytest.mark.parametrize("name", RECORDS)
+def test_a_record_whose_checksum_is_wrong_ends_the_run_with_what_finds_it(opened, shards, tmp_path, name):
+    path = tmp_path / "damaged records"
+    shutil.copytree(shards, path)
+    file = min(path.glob("train-*"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    words = rf"^{path}: a shard is damaged: corrupted record at \d+; find it: harness data verify '{path}'$"
+    with pytest.raises(UserError, match=words):
+        take(opened(name, path, encoding="tfrecord"), 2 * FILES)
+
+
+@pytest.mark.parametrize("name", RECORDS)
 def test_corrupt_records_are_skipped_named_and_counted(opened, maker, damaged, damaged_shards, name):
     path, names = damaged_shards
     whole = [number for number in range(FILES) if number not in (3, 10)]

@@ -353,3 +353,19 @@ def test_a_tree_that_nothing_vouches_for_stays_unknown(tree, tmp_path):
     assert missing(tmp_path / "imagenet.lmdb", "imagenet", "lmdb") is None
     again = convert(copy, tmp_path / "imagenet.lmdb", Settings("lmdb"))
     assert again == manifest
+
+
+def cut_off(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-3])
+
+
+@pytest.mark.parametrize("encoding", ["tfrecord", "lmdb", "npy", "webdataset"])
+@pytest.mark.parametrize(("change", "words"), [(Path.unlink, "cannot be read: No such file"), (cut_off, "bytes where")])
+def test_a_missing_or_cut_shard_is_named_before_a_library_reads_it(converted, tmp_path, encoding, change, words):
+    """LMDB would end the process with a bus error, and TensorFlow names no file."""
+    path = tmp_path / "set"
+    shutil.copytree(converted(encoding), path)
+    file = min(path.glob("train-*"))
+    change(file)
+    with pytest.raises(UserError, match=rf"^{file}: .*{words}.*; harness data convert .* --force$"):
+        open_stored(path, encoding)
