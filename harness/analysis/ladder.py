@@ -14,6 +14,7 @@ from typing import Any
 from scipy import stats as distributions
 
 from harness.analysis.points import PointResult
+from harness.catalog import WORKLOADS
 from harness.model.columns import AXIS_COLUMNS
 
 ORDER = ("compute", "exchange", "copy", "preparation", "read", "fetch")
@@ -67,13 +68,26 @@ def ladders(results: Sequence[PointResult]) -> list[Ladder]:
     groups: dict[tuple[Any, ...], list[PointResult]] = {}
     for result in measured:
         groups.setdefault(_key(result), []).append(result)
-    tops = [r for r in measured if r.axes.get("feed") == "pipeline" and not _is_rung(r, groups[_key(r)])]
-    return [_ladder(top, groups[_key(top)]) for top in tops]
+    beside = {id(r): [other for other in groups[_key(r)] if _alike(other, r)] for r in measured}
+    tops = [r for r in measured if r.axes.get("feed") == "pipeline" and not _is_rung(r, beside[id(r)])]
+    return [_ladder(top, beside[id(top)]) for top in tops]
 
 
 def _key(result: PointResult) -> tuple[Any, ...]:
-    """The axes that all rungs of a point share; options of a pipeline may be lost on the way to another."""
-    return tuple(str(result.axes.get(c.name)) for c in AXIS_COLUMNS if c.name not in _RUNG_AXES)
+    """The axes that all rungs of a point share, and the options of their workload."""
+    spec = WORKLOADS.get(str(result.axes.get("workload")))
+    options = (f"options.{name}" for name in (spec.options if spec else ()))
+    axes = (c.name for c in AXIS_COLUMNS if c.name not in _RUNG_AXES)
+    return tuple(str(result.axes.get(name)) for name in (*axes, *options))
+
+
+def _alike(result: PointResult, other: PointResult) -> bool:
+    """Whether they have the same options; those of a pipeline may be lost, or have another default, in another."""
+    return _source(result) != _source(other) or _options(result) == _options(other)
+
+
+def _options(result: PointResult) -> dict[str, Any]:
+    return {n: v for n, v in result.axes.items() if n.startswith("options.") and v is not None}
 
 
 def _is_rung(result: PointResult, group: Iterable[PointResult]) -> bool:
@@ -121,9 +135,13 @@ def _doubts(steps: Mapping[str, PointResult]) -> tuple[str, ...]:
 
 
 def _rungs(top: PointResult, group: Sequence[PointResult]) -> dict[str, PointResult]:
-    """The rung of each name that was measured; at the top stands the point itself where nothing is above it."""
+    """The rung of each name that was measured; at the top stands the point itself where nothing is above it.
+
+    Of several in another pipeline the one that has most of the point's options.
+    """
     found: dict[str, PointResult] = {}
-    for result in group:
+    own_options = _options(top)
+    for result in sorted(group, key=lambda r: sum(own_options.get(n) == v for n, v in _options(r).items())):
         comm, feed, own = result.axes.get("comm"), result.axes.get("feed"), _source(result) == _source(top)
         if own and feed == "device" and (comm == "none" or _ranks(top) == 1):
             found["compute"] = result
@@ -164,7 +182,7 @@ def _disagreement(rungs: Mapping[str, PointResult], recorded: Mapping[str, float
     """Why the ladder and the recorded waits differ, where they do by more than intervals and a share of the step."""
     held = next((rungs[name] for name in reversed(ORDER) if name in rungs and name not in INPUT), None)
     if held is None:
-        return ""
+        return "no rung with a held batch was measured, so nothing tells whether the recorded waits are what data cost"
     highest = next(rungs[name] for name in reversed(ORDER) if name in rungs)
     # over all rungs between, not part by part: what lies between two of them cancels, and so does its scatter
     own, fed = _difference(("held",), held, None), _difference(INPUT, top if highest is held else highest, held)

@@ -151,3 +151,34 @@ def test_one_repeat_has_the_interval_of_its_steps(tmp_path: Path) -> None:
     assert ladder.residual is not None
     assert (ladder.residual.high - ladder.residual.low) / 2 == pytest.approx(0.0044, rel=0.3)
     assert ladder.residual.low < 0.1 < ladder.residual.high
+
+
+def test_points_that_differ_in_an_option_have_rungs_of_their_own(tmp_path: Path) -> None:
+    """Images of 224 take ten times as long as those of 64, on every rung."""
+    campaign = FakeCampaign(tmp_path, varied=("options.image_size", *RUNGS["preparation"][0], "feed", "cache"))
+    for size, factor in ((64, 1), (224, 10)):
+        for own, step_s, wait_s in RUNGS.values():
+            more = {"comm": "mpi4py", "ranks_per_node": 2, "cpu_cores": 2, "steps_timed": 60}
+            axes = Axes(**{**FILES, **more, "options": {"image_size": size}, **own})
+            cache = [{"event": "cache", "t_s": 0, "wanted": axes.cache, "state": axes.cache}]
+            waits = [0.0] + [wait_s * factor] * 60
+            campaign.add(axes, FakeRun([[1.0] + [step_s * factor] * 60] * 2, waits=waits, events=cache))
+    campaign.save()
+    found = {one.result.axes["options.image_size"]: one for one in ladders(point_results(collect(campaign.layout)))}
+    assert sorted(found) == [64, 224]
+    for size, factor in ((64, 1), (224, 10)):
+        parts = {part.label: part.seconds / factor for part in found[size].parts}
+        assert parts == pytest.approx(PARTS), size
+
+
+def test_without_a_held_batch_nothing_is_said_to_agree(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, varied=("cache",))
+    for name in ("read", "fetch"):
+        own, step_s, wait_s = RUNGS[name]
+        axes = Axes(**{**FILES, "comm": "none", "steps_timed": 60, **own})
+        cache = [{"event": "cache", "t_s": 0, "wanted": axes.cache, "state": axes.cache}]
+        campaign.add(axes, FakeRun([[1.0] + [step_s] * 60], waits=[0.0] + [wait_s] * 60, events=cache))
+    campaign.save()
+    words = " ".join(CliRunner().invoke(stalls, ["fake", "--results", str(tmp_path)]).output.split())
+    assert "waits agree" not in words
+    assert "no rung with a held batch was measured" in words
