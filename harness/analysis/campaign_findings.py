@@ -124,7 +124,9 @@ def _memory(results: Sequence[PointResult]) -> Iterator[CampaignFinding]:
         if len(known) < 2 or known[-1][1] <= MEMORY_FACTOR * known[0][1]:
             continue
         few, many = (int(r.axes["workers"]) for r in (known[0][0], known[-1][0]))
-        each = (known[-1][1] - known[0][1]) / (many - few)
+        # memory is a node's, workers are a rank's
+        ranks = int(known[0][0].axes.get("ranks_per_node") or 1)
+        each = (known[-1][1] - known[0][1]) / (many - few) / ranks
         advice = "Ask for memory accordingly. Pages that workers share count once for each."
         finding = findings.make("memory_grows_with_workers", advice, bytes_per_worker=round(each), workers=[few, many])
         yield CampaignFinding(finding, tuple(r.point_id for r, _ in known))
@@ -148,6 +150,8 @@ def advised(finding: Finding, result: PointResult, results: Sequence[PointResult
     for axis in _REMEDIES.get(finding.code, ()):
         for series in _around(result, results, axis):
             known = [r for r in series if r.trusted or r is result]
+            if len(known) < 2:
+                continue  # what it was tried with is not to be relied on: neither helped nor not
             most = max(r.rate.value for r in known)
             # the series rises along its axis: no more is proposed than it takes
             best = next(r for r in known if r.rate.value >= ENOUGH * most)

@@ -28,6 +28,9 @@ def utilisation(run: RunEvidence, measured: Measurement, images_per_s: float | N
     inside = {node: _inside(samples, _window_s(run, node, measured)) for node, samples in run.samples.items()}
     cells |= _cpu(run, inside) | _counters(inside)
     cells |= _gpu([[s for s in samples if s.get("gpu")] for samples in inside.values()])
+    if run.spec and sum(map(bool, inside.values())) < run.spec.placement.nodes:
+        # sums over nodes of which one tells nothing would be too small
+        cells = {name: value for name, value in cells.items() if name not in _SUMS}
     if images_per_s and cells.get("gpu_power_w"):
         cells["images_per_joule"] = images_per_s / cells["gpu_power_w"]
     return cells
@@ -63,6 +66,8 @@ def _gpu_power_w(samples: Sequence[Sample]) -> float:
     return float(np.mean([sum(gpu.get("power_w") or 0.0 for gpu in sample["gpu"]) for sample in samples]))
 
 
+#: Cells that are added over the nodes of a run.
+_SUMS = frozenset({"gpu_power_w", "cpu_power_w", "disk_read_per_s", "net_recv_per_s"})
 _COUNTERS = {
     "cpu_energy_j": "cpu_power_w",
     "disk_read_bytes": "disk_read_per_s",

@@ -83,6 +83,28 @@ def test_memory_that_workers_cost(tmp_path: Path, each: int, is_found: bool) -> 
         assert evidence == {"bytes_per_worker": 400_000_000, "workers": [1, 5]}
 
 
+def test_workers_are_those_of_all_ranks_of_a_node(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, varied=("workers",))
+    for workers in (1, 5):
+        axes = axes_of(workers=workers, ranks_per_node=4, cpu_cores=4)
+        layout = campaign.add(axes, FakeRun([steps(0.2)] * 4))
+        sample = {"t_s": 5.0, "unix_s": 1006.0, "rss_bytes": 10**9 + 4 * workers * 10**8}
+        layout.samples("n1").write_text(json.dumps(sample) + "\n")
+    found = found_in(campaign)["memory_grows_with_workers"].finding
+    assert found.evidence == {"bytes_per_worker": 10**8, "workers": [1, 5]}
+
+
+def test_what_became_slower_all_the_while_was_not_tried(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, varied=("workers",))
+    waits = [0.0] + [0.1] * 40
+    campaign.add(axes_of(workers=1), FakeRun([steps(0.2)], waits=waits))
+    campaign.add(axes_of(workers=2), FakeRun([[0.02 * (1 + step / 4) for step in range(41)]]))
+    campaign.save()
+    results = point_results(collect(campaign.layout))
+    [waiting] = [f for f in results[0].findings if f.code in ("pipeline_bound", "input_bound_idle_cores")]
+    assert "without help" not in advised(waiting, results[0], results).advice
+
+
 def test_advice_knows_what_was_tried(tmp_path: Path) -> None:
     campaign = FakeCampaign(tmp_path, varied=("workers", "prefetch"))
     waits = [0.0] + [0.1] * 40

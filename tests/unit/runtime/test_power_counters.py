@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
@@ -73,6 +74,19 @@ def test_gpus_by_their_power(tmp_path: Path, nvml: Path) -> None:
     assert row["gpu_power_w"] == pytest.approx(250.5)
     assert row["gpu_memory_max_bytes"] == 6 << 30
     assert row["images_per_joule"] == pytest.approx(row["images_per_s"] / 250.5)
+
+
+def test_power_of_some_of_the_nodes_is_not_that_of_all(tmp_path: Path) -> None:
+    """Two nodes of one GPU each; the second one's samples are missing."""
+    campaign = FakeCampaign(tmp_path)
+    axes = Axes(workload="replay", framework="none", nodes=2, gpus_per_rank=1, steps_timed=40)
+    layout = campaign.add(axes, FakeRun([[1.0] + [0.2] * 40] * 2))
+    campaign.save()
+    told = [{"t_s": 1.0 + second, "gpu": [USED], "disk_read_bytes": 10**6 * second} for second in range(9)]
+    layout.samples("n1").write_text("".join(map(json_line, told)))
+    [row] = [row for row in collect(campaign.layout).to_dict("records") if row["state"] == "SUCCEEDED"]
+    assert all(math.isnan(row[name]) for name in ("gpu_power_w", "images_per_joule", "disk_read_per_s"))
+    assert row["gpu_idle_share"] == pytest.approx(0.63)
 
 
 def test_power_by_the_energy_counter_where_there_is_one(tmp_path: Path, nvml: Path) -> None:
