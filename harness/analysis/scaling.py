@@ -12,8 +12,12 @@ from harness.analysis.stats import Estimate
 
 #: Numeric axes along which results are compared, the most asked-for first.
 PREFERRED = ("cpu_cores", "workers", "parallel_threads", "prefetch", "nodes", "ranks_per_node", "gpus_per_rank")
-#: Axes that count resources: doubling them could at best double the rate, so an efficiency makes sense.
+#: Axes that count what a job asks for or starts.
 RESOURCES = frozenset({"cpu_cores", "workers", "parallel_threads", "nodes", "ranks_per_node", "gpus_per_rank"})
+#: Those of which twice as many could compute twice as fast, so that an efficiency makes sense.
+COMPUTING = frozenset({"cpu_cores", "nodes", "ranks_per_node", "gpus_per_rank"})
+#: These count the same where each rank has as many cores.
+_ALIKE = frozenset({"cpu_cores", "ranks_per_node"})
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,7 @@ class Step:
     """One point of a series: ``x`` on the axis; ``speedup`` against the series' first measured point.
 
     ``efficiency``: the speed-up over the ratio of the resources, which is exact: its interval is the speed-up's.
+    Unknown along what does not compute (workers, threads), and where another resource changes along the axis.
     """
 
     x: float
@@ -31,11 +36,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Series:
-    """Points that differ along one axis alone; ``key`` names what they share (varied axis → value)."""
+    """Points along one axis; ``key`` names what they share (varied axis → value). ``beside``: varied axes that change
+    along it, too, since each of its values went with one of theirs."""
 
     axis: str
     key: Mapping[str, Any]
     steps: tuple[Step, ...]
+    beside: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -65,7 +72,7 @@ def _word(name: str, value: Any) -> str:
     if value is None:
         return f"{axis} auto"
     if name not in RESOURCES:
-        return f"{axis} {value:g}"
+        return f"{axis} {value}" if isinstance(value, int) else f"{axis} {value:g}"
     counted, per, what = axis.partition(" per ")  # 1 rank per node
     return f"{value} {counted.removesuffix('s') if value == 1 else counted}{per}{what}"
 
@@ -80,6 +87,12 @@ def naming_axes(results: Sequence[PointResult], varied: Sequence[str]) -> list[s
 def point_label(result: PointResult, names: Sequence[str]) -> str:
     """A point's name from the axes ``names``."""
     return label({name: result.axes.get(name) for name in names if result.axes.get(name) not in (None, "none")})
+
+
+def amount(series: Series, step: Step) -> str:
+    """``2 cpu cores``, ``prefetch 8``; ``2 cpu cores, 4 workers`` where these changed with them."""
+    x = int(step.x) if step.x == int(step.x) else step.x
+    return label({series.axis: x} | {name: step.result.axes.get(name) for name in series.beside})
 
 
 def determines(results: Sequence[PointResult], known: str, other: str) -> bool:
@@ -135,17 +148,29 @@ def series_along(results: Sequence[PointResult], varied: Sequence[str], axis: st
         if result.runs and result.variant == 0 and result.axes.get(axis) is not None:
             groups.setdefault(tuple(result.axes.get(key) for key in keys), []).append(result)
     ordered = sorted(groups.items(), key=lambda item: sort_key(item[0]))
-    return [Series(axis, dict(zip(keys, values, strict=True)), _steps(members, axis)) for values, members in ordered]
+    return [_series(axis, dict(zip(keys, values, strict=True)), members, varied) for values, members in ordered]
 
 
-def _steps(members: Sequence[PointResult], axis: str) -> tuple[Step, ...]:
+def _series(axis: str, key: Mapping[str, Any], members: Sequence[PointResult], varied: Sequence[str]) -> Series:
+    others = [name for name in varied if name != axis and name not in key]
+    beside = tuple(name for name in others if len({str(member.axes.get(name)) for member in members}) > 1)
+    grown = COMPUTING & {axis, *beside}
+    efficient = axis in COMPUTING and (len(grown) == 1 or (grown == _ALIKE and _in_proportion(members, *_ALIKE)))
+    return Series(axis, key, _steps(members, axis, efficient), beside)
+
+
+def _in_proportion(members: Sequence[PointResult], one: str, other: str) -> bool:
+    return len({float(m.axes[one]) / float(m.axes[other]) for m in members}) == 1
+
+
+def _steps(members: Sequence[PointResult], axis: str, efficient: bool) -> tuple[Step, ...]:
     ordered = sorted(members, key=lambda result: float(result.axes[axis]))
     base = ordered[0]
     steps = []
     for result in ordered:
         x, first = float(result.axes[axis]), float(base.axes[axis])
         speedup = stats.ratio(result.rate, base.rate) if result is not base else _one()
-        efficiency = stats.scaled(speedup, first / x) if first > 0 else stats.UNKNOWN
+        efficiency = stats.scaled(speedup, first / x) if efficient and first > 0 else stats.UNKNOWN
         steps.append(Step(x, result, speedup, efficiency))
     return tuple(steps)
 

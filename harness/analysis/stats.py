@@ -84,7 +84,7 @@ class Estimate:
 
     @property
     def rests_on(self) -> Literal["between", "within", "none"]:
-        """On what its interval rests: how runs differ, one run (on one side at least) that knows none of it, nothing."""
+        """On what its interval rests: how runs differ; one run, on one side at least; or nothing."""
         once = self.kind == "within" or (self.kind == "ratio" and self.n == 1)
         return "none" if not self.known else "within" if once else "between"
 

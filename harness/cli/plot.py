@@ -14,7 +14,8 @@ EPILOG = """\b
 Examples:
   harness plot quickstart
   harness plot quickstart --format pdf --only images-per-second
-Figures are written into the campaign's plots/ directory. Bars are 95 % intervals over the repeats.
+Figures are written into the campaign's plots/ directory. Bars are 95 % intervals, over the repeats or
+within the only run there is, as the line above the panels says.
 """
 
 

@@ -23,7 +23,8 @@ Examples:
   harness table quickstart --scaling --format latex -o scaling.tex
   harness table quickstart --format parquet -o points.parquet
   harness table alcf_threads_prefetch --pivot parallel_threads prefetch
-Each rate is images / elapsed time in the steady window, with its 95 % interval over the repeats.
+Each rate is images / elapsed time in the steady window, with its 95 % interval: over the repeats, or within the only
+run there is (in --json: `interval`).
 Formats parquet and mllog hold all points or runs with full numbers; mllog are lines of MLPerf's logging, into a
 folder that there is (-o DIR) as a file for each run.
 """

@@ -10,11 +10,22 @@ from typing import Any
 import pandas as pd
 
 from harness.analysis.points import PointResult, point_results, sort_key
-from harness.analysis.scaling import Series, axis_word, label, naming_axes, primary_axis, series_along, series_axes
+from harness.analysis.scaling import (
+    Series,
+    axis_word,
+    label,
+    naming_axes,
+    point_label,
+    primary_axis,
+    series_along,
+    series_axes,
+)
 from harness.analysis.stats import Estimate
 from harness.model.campaign import Campaign
 from harness.report.numbers import DASH, duration, with_interval
 
+#: More points than this are counted in a note, not named.
+MOST_NAMED = 3
 #: Header of the column that may be folded, or be moved below the table.
 REMARKS = "remarks"
 
@@ -45,7 +56,8 @@ def points_grid(table: pd.DataFrame, campaign: Campaign) -> Grid:
     results = point_results(table)
     axes = naming_axes(results, campaign.varied)
     axis = primary_axis(results, campaign.varied)
-    speedups = speedups_of(series_along(results, campaign.varied, axis)) if axis else {}
+    series = series_along(results, campaign.varied, axis) if axis else []
+    speedups = speedups_of(series)
     results = sorted(results, key=lambda r: sort_key(r.axes.get(name) for name in axes))
     columns = [_axis_column(name, results) for name in axes]
     columns.append(("images/s", True, [with_interval(r.rate) for r in results]))
@@ -58,7 +70,7 @@ def points_grid(table: pd.DataFrame, campaign: Campaign) -> Grid:
         columns.append((REMARKS, False, remarked))
     rows = tuple(zip(*(cells for _, _, cells in columns), strict=True))
     headers, numeric = tuple(c[0] for c in columns), tuple(c[1] for c in columns)
-    return Grid(campaign.name, headers, numeric, rows, _notes(table, campaign, results), keys=len(axes))
+    return Grid(campaign.name, headers, numeric, rows, _notes(table, campaign, results, series), keys=len(axes))
 
 
 def _axis_column(name: str, results: Sequence[PointResult]) -> tuple[str, bool, list[str]]:
@@ -91,7 +103,9 @@ def remarks(result: PointResult) -> str:
     return ", ".join(dict.fromkeys([*states, *codes]))
 
 
-def _notes(table: pd.DataFrame, campaign: Campaign, results: Sequence[PointResult]) -> tuple[str, ...]:
+def _notes(
+    table: pd.DataFrame, campaign: Campaign, results: Sequence[PointResult], series: Sequence[Series]
+) -> tuple[str, ...]:
     notes = []
     attempted = set(zip(table["point_id"], table["repeat"], strict=True))
     waiting = [task for task in campaign.tasks if (task.point_id, task.repeat) not in attempted]
@@ -109,7 +123,17 @@ def _notes(table: pd.DataFrame, campaign: Campaign, results: Sequence[PointResul
             notes.append(f"No column: {word}, which goes with the others ({', '.join(values)}).")
     unlike = ", which are not of one number of images: compare images/s" if unlike_steps(results) else ""
     notes.append(f"{interval_note(results)} Time: the timed steps alone{unlike}.")
-    return tuple(notes)
+    return (*notes, *base_notes(series))
+
+
+def base_notes(series: Sequence[Series]) -> list[str]:
+    """Speed-ups against a point that is not to be relied on, which no mark on their own points tells."""
+    found = [one for one in series if len(one.steps) > 1 and not one.steps[0].result.trusted]
+    if not found:
+        return []
+    where = "; ".join(point_label(one.steps[0].result, [*one.key, one.axis]) for one in found[:MOST_NAMED])
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    return [f"Do not rely on speed-ups against {where}{more}: that point is not to be relied on."]
 
 
 def interval_note(results: Sequence[PointResult]) -> str:
@@ -148,9 +172,8 @@ def _pivot_grid(
     down = sorted({row for row, _ in cells}, key=lambda v: sort_key([v]))
     rows = [(text(row), *(" / ".join(cells.get((row, column), [DASH])) for column in columns)) for row in down]
     headers = (f"{row_axis} \\ {column_axis}", *(text(column) for column in columns))
-    notes = (
-        ("n: runs; ?: not to be relied on, see `harness check`.",) if any(" ?" in c for r in rows for c in r) else ()
-    )
+    doubt = " ?: not to be relied on, see `harness check`." if any(" ?" in c for r in rows for c in r) else ""
+    notes = (f"{interval_note(results)} n: runs.{doubt}",)
     title = f"{name}: images/s" + (f", {label(shared)}" if shared else "")
     return Grid(title, headers, tuple(True for _ in headers), tuple(rows), notes)
 

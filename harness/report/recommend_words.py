@@ -173,6 +173,9 @@ def as_values(found: Answer | Refused, group: Group) -> dict[str, Any]:
         "choices": [asdict(choice) for choice in found.choices],
         "held_out_median": found.model.held_out_median,
         "held_out": [float(error) for error in found.model.held_out],
+        # ends of every low and high: of the fits to redrawn data, or of the repeats of a plateau as it was measured
+        "interval": "between" if found.measured else "model",
+        "points_run_once": sum(o.runs == 1 for o in group.observations),
         "core_hours_per_million_images": core_hours(found.setting, found.rate.value, 1e6),
         "form": asdict(found.model.best.form),
         "parameters": {n: found.model.best.parameter(n) for n in found.model.best.form.names},

@@ -18,6 +18,7 @@ from harness.analysis.scaling import (
     RESOURCES,
     Series,
     Step,
+    amount,
     label,
     naming_axes,
     point_label,
@@ -32,6 +33,8 @@ from harness.report.numbers import with_interval
 ENOUGH = 0.95
 #: Axes that say what is trained: unlike ones are not compared.
 TRAINING = ("workload", "framework", "model", "batch_size")
+#: Nor are those that no job chooses for its rate: what is read, and what the page cache held.
+GIVEN = ("dataset", "cache")
 #: What a job asks for or sets, in the order in which less of it is preferred.
 KNOBS = ("nodes", "cpu_cores", "ranks_per_node", "workers", "parallel_threads", "prefetch", "storage")
 #: The best of so many is likely to owe some of its rate to chance: the interval allows for that, the rate does not.
@@ -64,6 +67,8 @@ def requests(table: pd.DataFrame, campaign: Campaign) -> list[str]:
     """A sentence for each series along the primary resource axis that says more than the one over all series, then what
     holds for several of them; one sentence that says why, where there is none."""
     results = [r for r in point_results(table) if r.variant == 0]
+    # a batch that is held trains nothing: such points are rungs of a ladder, and no job is like them
+    results = [r for r in results if r.axes.get("feed") in (None, "pipeline")] or results
     axis = primary_axis(results, campaign.varied)
     if axis is None or axis not in RESOURCES:
         return _sentences(*_fastest(results, campaign)) or ["Nothing can be said yet: no point was measured."]
@@ -90,9 +95,9 @@ def _sentences(said: Sequence[_Said], more: Sequence[str]) -> list[str]:
         remarks += [] if several_wider else one.wider
         lines.append(". ".join([one.text, *remarks]) + ".")
     lines += more
-    for amount in dict.fromkeys(one.rises_at for one in rising) if together else ():
-        where = "; ".join(one.name for one in rising if one.rises_at == amount)
-        lines.append(f"The rate still rises at {amount}, and more was not measured: {where}.")
+    for most in dict.fromkeys(one.rises_at for one in rising) if together else ():
+        where = "; ".join(one.name for one in rising if one.rises_at == most)
+        lines.append(f"The rate still rises at {most}, and more was not measured: {where}.")
     return lines + ([_ALL_ONCE] if all_once else []) + ([_WIDER] if several_wider else [])
 
 
@@ -165,15 +170,17 @@ def _fastest(results: Sequence[PointResult], campaign: Campaign) -> tuple[list[_
     groups: dict[tuple[Any, ...], list[PointResult]] = {}
     for result in results:
         if result.trusted:
-            groups.setdefault(tuple(result.axes.get(name) for name in TRAINING), []).append(result)
-    said = [_fastest_of(members, naming_axes(results, campaign.varied)) for members in groups.values()]
+            groups.setdefault(tuple(result.axes.get(name) for name in (*TRAINING, *GIVEN)), []).append(result)
+    names = naming_axes(results, campaign.varied)
+    said = [_fastest_of(members, names) for members in groups.values()]
     more = [f"… and {len(said) - MOST_SERIES} more: filter the table of points for yours."]
     return said[:MOST_SERIES], more if len(said) > MOST_SERIES else []
 
 
 def _fastest_of(members: Sequence[PointResult], names: Sequence[str]) -> _Said:
     first, *others = sorted(members, key=lambda r: r.rate.value, reverse=True)
-    axes = {name: value for name in TRAINING if (value := first.axes.get(name)) not in (None, "none")}
+    told = (*TRAINING, *(name for name in GIVEN if name in names))
+    axes = {name: value for name in told if (value := first.axes.get(name)) not in (None, "none")}
     if not others:
         rate = with_interval(first.rate)
         return _Said(f"{label(axes)}: {rate} images/s at the only point to rely on; there is no choice yet")
@@ -197,16 +204,16 @@ def _request(series: Series) -> _Said:
     best = max(trusted, key=lambda step: step.result.rate.value)
     least = next(step for step in trusted if step.result.rate.value >= ENOUGH * best.result.rate.value)
     rates = _Chosen([step.result for step in trusted])
-    advice = f"request {_amount(series, least)} for {rates.of(least.result)} images/s"
+    advice = f"request {amount(series, least)} for {rates.of(least.result)} images/s"
     if least is not best:
-        advice += f", against {rates.of(best.result)} with {_amount(series, best)}"
+        advice += f", against {rates.of(best.result)} with {amount(series, best)}"
     chance = _by_chance(series, trusted[0], least)
-    rises = best is series.steps[-1] and not chance and _still_rising(trusted)
+    rises = best is series.steps[-1] and not chance and still_rising(trusted)
     said = ". ".join([f"{subject}: {advice}", *chance])
     return replace(
         _advice(said, rates, least.result, best.result),
         name=label(dict(series.key)) or subject,
-        rises_at=_amount(series, best) if rises else "",
+        rises_at=amount(series, best) if rises else "",
         by_chance=bool(chance),
     )
 
@@ -217,17 +224,14 @@ def _subject(series: Series) -> str:
     return label({name: value for name, value in names.items() if value not in (None, "none")})
 
 
-def _amount(series: Series, step: Step) -> str:
-    return label({series.axis: int(step.x)})
-
-
 def _by_chance(series: Series, first: Step, least: Step) -> list[str]:
     """That the choice gains nothing over the first value for sure, where so."""
     if least is first or stats.ratio(least.result.rate, first.result.rate).differs_from(1.0):
         return []
-    return [f"Its gain over {_amount(series, first)} cannot be told from chance: repeat before paying for it"]
+    return [f"Its gain over {amount(series, first)} cannot be told from chance: repeat before paying for it"]
 
 
-def _still_rising(trusted: Sequence[Step]) -> bool:
-    last, before = trusted[-1], trusted[-2]
-    return stats.ratio(last.result.rate, before.result.rate).low > 1 / ENOUGH
+def still_rising(steps: Sequence[Step]) -> bool:
+    """Whether the last of steps, two or more, surely has more than enough of the rate of the one before."""
+    last, before = steps[-1].result, steps[-2].result
+    return last.trusted and before.trusted and stats.ratio(last.rate, before.rate).low > 1 / ENOUGH

@@ -16,6 +16,7 @@ from harness.analysis.scaling import (
     RESOURCES,
     Series,
     Step,
+    amount,
     axis_word,
     label,
     naming_axes,
@@ -28,6 +29,7 @@ from harness.analysis.stats import Estimate
 from harness.model.campaign import Campaign
 from harness.report.grid import text
 from harness.report.numbers import number, percent, with_interval
+from harness.report.request import still_rising
 
 #: More results than this are summed up.
 MOST_SENTENCES = 8
@@ -41,7 +43,7 @@ ENOUGH = 0.95
 AS_MUCH = 0.995
 #: Axes whose variation may help where training waits for data.
 LOADER_AXES = ("workers", "parallel_threads", "prefetch", "storage", "encoding")
-#: Efficiency of the largest point above which a larger one is worth a run.
+#: Share of the growth of an axis that arrived as rate, above which more of it is worth a run.
 WORTH_MORE = 0.7
 
 
@@ -91,8 +93,9 @@ def _series_sentence(series: Series) -> str:
     base, last = series.steps[0], series.steps[-1]
     names = {k: base.result.axes.get(k) for k in ("workload", "framework")}
     subject = _of(dict(series.key)) or _of(names)
-    claim = f"{_at(series.axis, last.x)} gives {with_interval(last.speedup)} times the images/s of {text(base.x)}"
-    if series.axis in RESOURCES and last.x != 1:
+    against = amount(series, base) if series.beside else text(base.x)
+    claim = f"{amount(series, last)} gives {with_interval(last.speedup)} times the images/s of {against}"
+    if series.beside or (series.axis in RESOURCES and last.x != 1):
         claim = claim.replace(" gives ", " give ", 1)
     if doubted := [step for step in (base, last) if not step.result.trusted]:
         return f"{subject}: {claim}, but do not rely on it: {_why([step.result for step in doubted])}."
@@ -102,7 +105,7 @@ def _series_sentence(series: Series) -> str:
         return f"{subject}: {claim}: no difference of more than {_percents(last.speedup)} ({_runs(base, last)})."
     if not last.speedup.differs_from(1.0):
         return f"{subject}: {claim}: not resolvable from {_runs(base, last)}.{_needed(base, last)}"
-    return f"{subject}: {claim} ({_runs(base, last)}{_efficiency(series, last)}){_best(series, last)}."
+    return f"{subject}: {claim} ({_runs(base, last)}{_efficiency(last)}){_best(series, last)}."
 
 
 def _farthest(quotient: Estimate) -> float:
@@ -117,11 +120,6 @@ def _percents(quotient: Estimate) -> str:
 
 def _negligible(quotient: Estimate) -> bool:
     return quotient.known and not quotient.differs_from(1.0) and _farthest(quotient) <= NEGLIGIBLE
-
-
-def _at(axis: str, value: float) -> str:
-    """``2 cpu cores``, ``prefetch 8``."""
-    return label({axis: int(value) if value == int(value) else value})
 
 
 def _runs(base: Step, last: Step) -> str:
@@ -140,13 +138,12 @@ def _needed(base: Step, last: Step) -> str:
     return f" With this spread it would take more than {MOST_REPEATS} repeats to tell."
 
 
-def _efficiency(series: Series, last: Step) -> str:
-    known = series.axis in RESOURCES and math.isfinite(last.efficiency.value)
-    return f"; efficiency {percent(last.efficiency)}" if known else ""
+def _efficiency(last: Step) -> str:
+    return f"; efficiency {percent(last.efficiency)}" if math.isfinite(last.efficiency.value) else ""
 
 
 def _best(series: Series, last: Step) -> str:
-    best = max(series.steps, key=lambda step: step.result.rate.value)
+    best = max((step for step in series.steps if step.result.trusted), key=lambda step: step.result.rate.value)
     drop = stats.ratio(best.result.rate, last.result.rate)
     if best is last or not drop.differs_from(1.0):
         return _enough(series, last)
@@ -244,6 +241,14 @@ def _states(results: Sequence[PointResult]) -> str:
     return ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))
 
 
+def _worth_more(series: Series) -> bool:
+    """Whether the next larger value is worth a run: the rate still rose, and in proportion to what was added."""
+    if series.axis not in RESOURCES or len(series.steps) < 2 or not still_rising(series.steps):
+        return False
+    base, last = series.steps[0], series.steps[-1]
+    return last.speedup.value * base.x > WORTH_MORE * last.x
+
+
 def _next(results: Sequence[PointResult], series: Sequence[Series], campaign: Campaign) -> list[str]:
     """The most useful next run, first things first."""
     failed = [r for r in results if any(state in r.states for state in ("FAILED", "LOST", "TIMED_OUT"))]
@@ -257,9 +262,7 @@ def _next(results: Sequence[PointResult], series: Sequence[Series], campaign: Ca
     few = min((r.runs for r in results if r.runs), default=0)
     if few and few < 3 and (unresolved or few == 1):
         return [f"Next: repeat (`repeats: {max(3, few + 2)}` in the sweep); what is measured already is kept."]
-    growing = [
-        s for s in series if s.axis in RESOURCES and len(s.steps) > 1 and s.steps[-1].efficiency.value > WORTH_MORE
-    ]
+    growing = [one for one in series if _worth_more(one)]
     if growing:
         top = max(step.x for one in growing for step in one.steps)
         unit = axis_word(growing[0].axis)

@@ -23,7 +23,8 @@ Value = Callable[[Step], Estimate]
 
 @dataclass(frozen=True)
 class Line:
-    """One line: x, y and its 95 % interval (NaN where unknown); ``doubtful`` marks points not to rely on."""
+    """One line: x, y and its 95 % interval (NaN where unknown); ``doubtful`` marks points not to rely on, ``once``
+    those whose interval rests on a single run."""
 
     label: str
     x: tuple[float, ...]
@@ -31,6 +32,12 @@ class Line:
     low: tuple[float, ...]
     high: tuple[float, ...]
     doubtful: tuple[bool, ...]
+    once: tuple[bool, ...] = ()
+
+    @property
+    def rests_on_one_run(self) -> list[bool]:
+        """Of each interval that is drawn whether it does."""
+        return [one for low, high, one in zip(self.low, self.high, self.once, strict=False) if low < high]
 
 
 @dataclass(frozen=True)
@@ -53,8 +60,11 @@ class Curves:
     remark: str = ""
 
 
-def curves(table: pd.DataFrame, campaign: Campaign, value: Value) -> Curves | str:
-    """Lines of ``value`` along the primary axis, a panel per workload; a text says what is missing."""
+def curves(table: pd.DataFrame, campaign: Campaign, value: Value, against_base: bool = False) -> Curves | str:
+    """Lines of ``value`` along the primary axis, a panel per workload; a text says what is missing.
+
+    ``against_base``: the values are against the first point of their series, and no more to rely on than that.
+    """
     results = point_results(table)
     axis = primary_axis(results, campaign.varied)
     if axis is None:
@@ -62,13 +72,15 @@ def curves(table: pd.DataFrame, campaign: Campaign, value: Value) -> Curves | st
     series = series_along(results, campaign.varied, axis)
     panels: dict[str, list[tuple[Series, Line]]] = {}
     for one in series:
-        line = _line(one, value)
+        line = _line(one, value, against_base and not one.steps[0].result.trusted)
         if line.x:
             panels.setdefault(_panel_title(one, series), []).append((one, line))
     if not panels:
         return "no point has such a value yet"
     labels = dict.fromkeys(line.label for members in panels.values() for _, line in members)
-    return Curves(axis, tuple(_panel(title, members) for title, members in panels.items()), tuple(labels))
+    beside = dict.fromkeys(style.named(name) for one in series for name in one.beside)
+    remark = f"along the axis, {' and '.join(beside)} changed as well" if beside else ""
+    return Curves(axis, tuple(_panel(title, members) for title, members in panels.items()), tuple(labels), remark)
 
 
 def _panel(title: str, members: Sequence[tuple[Series, Line]]) -> Panel:
@@ -93,7 +105,7 @@ def _panel_title(series: Series, of: Sequence[Series]) -> str:
     return label({name: base[name] for name in names if base.get(name) not in (None, "none")})
 
 
-def _line(series: Series, value: Value) -> Line:
+def _line(series: Series, value: Value, doubtful: bool) -> Line:
     named = {key: v for key, v in series.key.items() if key not in _panel_keys(series)}
     points = [(step, value(step)) for step in series.steps]
     points = [(step, estimate) for step, estimate in points if math.isfinite(estimate.value)]
@@ -103,7 +115,8 @@ def _line(series: Series, value: Value) -> Line:
         y=tuple(e.value for _, e in points),
         low=tuple(e.low if e.known else math.nan for _, e in points),
         high=tuple(e.high if e.known else math.nan for _, e in points),
-        doubtful=tuple(not step.result.trusted for step, _ in points),
+        doubtful=tuple(doubtful or not step.result.trusted for step, _ in points),
+        once=tuple(e.rests_on == "within" for _, e in points),
     )
 
 
@@ -201,18 +214,16 @@ def finish(figure: Figure, axes: Sequence[Axes], data: Curves, campaign: Campaig
     places = {style.wrapped(label): place for place, label in enumerate(data.labels)}
     handles = sorted(style.handles_of(axes).items(), key=lambda item: places.get(item[0], -1))
     style.legend_below(figure, dict(handles))
-    style.note(figure, campaign, style.of_all(axes, data.panels, "panels") + _note(data, campaign.repeats))
+    style.note(figure, campaign, style.of_all(axes, data.panels, "panels") + _note(data))
 
 
-def _note(data: Curves, repeats: int) -> str:
+def _note(data: Curves) -> str:
     lines = [line for panel in data.panels for line in panel.lines]
     if len(data.labels) > style.MOST_NAMED:
         parts = [f"{len(data.labels)} series, named in the table"]
     elif any(math.isfinite(v) for line in lines for v in line.low):
-        within = " within one run, not between runs" if repeats == 1 else ""
-        parts = [
-            f"bars: 95 % interval{within}" + (", some longer than shown" if longer_than_shown(data.panels) else "")
-        ]
+        longer = ", some longer than shown" if longer_than_shown(data.panels) else ""
+        parts = [f"bars: {style.interval_words(one for line in lines for one in line.rests_on_one_run)}{longer}"]
     else:
         parts = ["no intervals: too few runs and steps"]
     if any(d for line in lines for d in line.doubtful):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -49,7 +49,9 @@ def _map(members: list[PointResult], axes: tuple[str, str], title: str) -> heat.
     places = {(m.axes.get(axes[0]), m.axes.get(axes[1])): m for m in members}
     doubtful = frozenset(place for place, member in places.items() if not member.trusted)
     bounds = {place: (m.rate.low, m.rate.high) for place, m in places.items() if m.rate.known}
-    return heat.make(title, {place: member.rate.value for place, member in places.items()}, doubtful, bounds)
+    once = frozenset(place for place, member in places.items() if member.rate.rests_on == "within")
+    made = heat.make(title, {place: member.rate.value for place, member in places.items()}, doubtful, bounds)
+    return replace(made, once=once)
 
 
 def _published(layout: CampaignLayout, campaign: Campaign, axes: tuple[str, str]) -> heat.Map | None:

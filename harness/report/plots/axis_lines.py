@@ -62,6 +62,7 @@ def _panel(one: heat.Map, columns: str) -> Panel:
                     low=tuple(low for low, _ in ends),
                     high=tuple(high for _, high in ends),
                     doubtful=tuple(place in one.doubtful for place in places),
+                    once=tuple(place in one.once for place in places),
                 )
             )
     return Panel(one.title, tuple(lines), ())

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from harness.analysis.points import point_results, sort_key
+from harness.analysis.points import PointResult, point_results, sort_key
 from harness.analysis.scaling import label, series_axes
 from harness.analysis.stats import Estimate
 from harness.model.campaign import Campaign
@@ -41,18 +41,21 @@ def data(table: pd.DataFrame, campaign: Campaign, axis: str) -> Bars | str:
     if len(names) < 2:
         return f"fewer than two values of {axis} were measured"
     others = [name for name in series_axes(results, [n for n in campaign.varied if n != axis], None) if name != axis]
-    groups: dict[tuple[Any, ...], dict[str, Estimate]] = {}
-    doubtful = set()
+    groups: dict[tuple[Any, ...], dict[str, PointResult]] = {}
     for result in sorted(results, key=lambda r: sort_key(r.axes.get(name) for name in others)):
-        key = tuple(result.axes.get(name) for name in others)
-        # pipelines may follow from the value: of several points of one bar, the fastest stands for it
-        best = groups.setdefault(key, {}).get(text(result.axes.get(axis)))
-        if best is None or result.rate.value > best.value:
-            groups[key][text(result.axes.get(axis))] = result.rate
-            if not result.trusted:
-                doubtful.add((label(dict(zip(others, key, strict=True))), text(result.axes.get(axis))))
+        bars = groups.setdefault(tuple(result.axes.get(name) for name in others), {})
+        name = text(result.axes.get(axis))
+        # pipelines may follow from the value: of several points of one bar the fastest to rely on stands for it
+        if name not in bars or _preferred(result) > _preferred(bars[name]):
+            bars[name] = result
     labels = tuple(label(dict(zip(others, key, strict=True))) for key in groups)
-    return Bars(axis, names, labels, tuple(groups.values()), frozenset(doubtful))
+    shown = list(zip(labels, groups.values(), strict=True))
+    doubtful = frozenset((group, name) for group, bars in shown for name, r in bars.items() if not r.trusted)
+    return Bars(axis, names, labels, tuple({n: r.rate for n, r in bars.items()} for _, bars in shown), doubtful)
+
+
+def _preferred(result: PointResult) -> tuple[bool, float]:
+    return result.trusted, result.rate.value
 
 
 def draw(bars: Bars, campaign: Campaign) -> Figure:
@@ -113,4 +116,9 @@ def _finish(figure: Figure, bars: Bars) -> None:
 def _note(bars: Bars) -> str:
     highest, widest = _ends(bars)
     longer = ", some longer than shown" if widest > MOST_HEADROOM * highest else ""
-    return f"lines: 95 % interval{longer}" + ("; pale: do not rely on it" if bars.doubtful else "")
+    return f"lines: {interval_words(bars)}{longer}" + ("; pale: do not rely on it" if bars.doubtful else "")
+
+
+def interval_words(bars: Bars) -> str:
+    """What the lines on the bars are."""
+    return style.interval_words(e.rests_on == "within" for group in bars.values for e in group.values() if e.known)

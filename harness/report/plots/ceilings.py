@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from harness.analysis.points import point_results
 from harness.analysis.scaling import label, primary_axis, series_along
 from harness.model.campaign import Campaign
-from harness.model.job import JobState
 from harness.report.plots import style
 
 NAME = "ceilings"
@@ -46,15 +45,13 @@ def data(table: pd.DataFrame, campaign: Campaign) -> tuple[str, list[Panel]] | s
     axis = primary_axis(results, campaign.varied)
     if axis is None:
         return "no numeric axis was varied"
-    counted = table["counts"].fillna(False).astype(bool) & (table["state"] == JobState.SUCCEEDED.value)
-    shares = table[counted & table["wait_share"].notna()].groupby("point_id")[["wait_share", "copy_share"]].mean()
     panels = []
     for series in series_along(results, campaign.varied, axis):
-        steps = [s for s in series.steps if s.result.point_id in shares.index]
+        steps = [s for s in series.steps if "wait_share" in s.result.means]
         if len(steps) < 2:
             continue
-        wait = [min(float(shares.at[s.result.point_id, "wait_share"]), 0.999) for s in steps]
-        copy = [float(shares.at[s.result.point_id, "copy_share"]) for s in steps]
+        wait = [min(s.result.means["wait_share"], 0.999) for s in steps]
+        copy = [s.result.means.get("copy_share", 0.0) for s in steps]
         rate = [s.result.rate.value for s in steps]
         copied = tuple(r / (1 - w) for r, w in zip(rate, wait, strict=True))
         own = [max(1 - w - c, 1e-3) for w, c in zip(wait, copy, strict=True)]

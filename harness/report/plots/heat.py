@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
 from harness.analysis.points import PointResult, point_results, sort_key
-from harness.analysis.scaling import determines, numeric_axes
+from harness.analysis.scaling import determines, label, numeric_axes, series_axes
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.report.grid import text
@@ -33,7 +33,7 @@ MOST_TICKS = 20
 @dataclass(frozen=True)
 class Map:
     """``cells``: (row value, column value) → number; ``doubtful`` those not to rely on; ``bounds``: the ends of the
-    95 % interval where it is known."""
+    95 % interval where it is known; ``once``: cells where it rests on a single run."""
 
     title: str
     rows: tuple[Any, ...]
@@ -41,6 +41,7 @@ class Map:
     cells: Mapping[tuple[Any, Any], float]
     doubtful: frozenset[tuple[Any, Any]] = frozenset()
     bounds: Mapping[tuple[Any, Any], tuple[float, float]] = field(default_factory=dict)
+    once: frozenset[tuple[Any, Any]] = frozenset()
 
 
 def pair_of_axes(results: Sequence[PointResult], campaign: Campaign) -> tuple[str, str] | None:
@@ -56,16 +57,34 @@ def pair_of_axes(results: Sequence[PointResult], campaign: Campaign) -> tuple[st
     return None
 
 
-def steps_over_axes(
-    layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign
-) -> tuple[tuple[str, str], pd.DataFrame] | str:
-    """The pair of axes of the measured points and the steps of all rank 0s; or what is missing."""
-    axes = pair_of_axes([r for r in point_results(table) if r.runs], campaign)
+@dataclass(frozen=True)
+class Measured:
+    """Points over a pair of axes that are alike in all others, and the steps of all rank 0s.
+
+    ``shared``: what tells them from the points left out, empty where there are none.
+    """
+
+    axes: tuple[str, str]
+    results: Sequence[PointResult]
+    shared: str
+    steps: pd.DataFrame
+
+
+def steps_over_axes(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Measured | str:
+    """The measured points with the first values of all other axes; or what is missing."""
+    results = [r for r in point_results(table) if r.runs and r.variant == 0]
+    axes = pair_of_axes(results, campaign)
     if axes is None:
         return "no two numeric axes were varied independently"
     if not layout.steps_parquet.is_file():
         return f"no {layout.steps_parquet.name}; run `harness collect {campaign.name}`"
-    return axes, pd.read_parquet(layout.steps_parquet, filters=[("rank", "==", 0)])
+    others = [name for name in series_axes(results, campaign.varied, None) if name not in axes]
+    groups: dict[tuple[Any, ...], list[PointResult]] = {}
+    for result in results:
+        groups.setdefault(tuple(result.axes.get(name) for name in others), []).append(result)
+    key = min(groups, key=sort_key)
+    shared = label(dict(zip(others, key, strict=True))) if len(groups) > 1 else ""
+    return Measured(axes, groups[key], shared, pd.read_parquet(layout.steps_parquet, filters=[("rank", "==", 0)]))
 
 
 def make(
@@ -84,8 +103,8 @@ def transposed(one: Map) -> Map:
     """Rows and columns changed over."""
     turned = {(column, row): value for (row, column), value in one.cells.items()}
     bounds = {(column, row): ends for (row, column), ends in one.bounds.items()}
-    doubtful = frozenset((column, row) for row, column in one.doubtful)
-    return Map(one.title, one.columns, one.rows, turned, doubtful, bounds)
+    doubtful, once = (frozenset((column, row) for row, column in of) for of in (one.doubtful, one.once))
+    return Map(one.title, one.columns, one.rows, turned, doubtful, bounds, once)
 
 
 def draw(ax: Axes, one: Map, row_axis: str, column_axis: str, scale: Normalize) -> None:

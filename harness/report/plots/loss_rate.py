@@ -6,6 +6,7 @@ The loss is that over the test samples where runs have it (option ``validation_w
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -53,6 +54,11 @@ def data(table: pd.DataFrame) -> list[Outcome] | str:
     ]
 
 
+def what(outcomes: Sequence[Outcome]) -> str:
+    """Which loss it is."""
+    return "validation loss after the last window" if outcomes[0].validated else "last training loss"
+
+
 def draw(outcomes: list[Outcome], campaign: Campaign) -> Figure:
     """A marker per run, coloured by its group; very many groups in the order of their colours, without names."""
     figure, (ax,) = style.panels(1, width=6.5, height=4)
@@ -64,7 +70,7 @@ def draw(outcomes: list[Outcome], campaign: Campaign) -> Figure:
         name = "" if many else style.wrapped(group)
         ax.plot([m.rate for m in members], [m.loss for m in members], label=name, **(look | {"linestyle": "none"}))
     ax.set_xlabel("images consumed per second (steady)")
-    ax.set_ylabel("validation loss after the last window" if outcomes[0].validated else "last training loss")
+    ax.set_ylabel(what(outcomes))
     ax.margins(0.15)
     style.legend_below(figure, style.handles_of([ax]))
     crowd = f"; dark to bright: {groups[0]} to {groups[-1]}" if many else ""

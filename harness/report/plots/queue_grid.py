@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from harness.analysis.points import plain, point_results, sort_key
+from harness.analysis.points import plain, sort_key
 from harness.analysis.scaling import label
 from harness.analysis.stats import Floats
 from harness.layout import CampaignLayout
@@ -35,33 +35,36 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """``study``: published step times in ms by what they were measured under; ``intervals``: whether any is known."""
+    """``study``: published step times in ms by what they were measured under; ``intervals``: whether any is known;
+    ``shared``: the points of which alone, where there are others."""
 
     rows: str
     columns: str
     cells: dict[tuple[Any, Any], Cell]
     study: dict[str, float] = field(default_factory=dict)
     intervals: bool = False
+    shared: str = ""
 
 
 def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Grid | str:
-    """The first counting run of each point; where further axes vary, the points with their first values."""
+    """The first measured run of each point; where further axes vary, the points with their first values."""
     measured = heat.steps_over_axes(layout, table, campaign)
     if isinstance(measured, str):
         return measured
-    axes, steps = measured
+    axes, steps = measured.axes, measured.steps
     if not steps["occupancy"].notna().any():
         return "no buffer or queue could be read"
     ranked = dict(iter(steps.groupby(["point_id", "repeat", "attempt"])))
-    runs = table[table["counts"].fillna(False).astype(bool)].sort_values("repeat").drop_duplicates("point_id")
     cells: dict[tuple[Any, Any], Cell] = {}
-    for _, run in runs.iterrows():
+    for result in measured.results:
+        run = table.loc[list(result.rows)].sort_values("repeat").iloc[0]
         part = ranked.get((run["point_id"], run["repeat"], run["attempt"]))
         if part is not None and len(part) > 2:
             place = plain(run[axes[0]]), plain(run[axes[1]])
-            cells.setdefault(place, _cell(part.sort_values("step").iloc[1:]))
-    known = any(result.rate.known for result in point_results(table))
-    return Grid(*axes, cells, _published(layout, campaign), known) if cells else "no steps were recorded"
+            cells[place] = _cell(part.sort_values("step").iloc[1:])
+    known = any(result.rate.known for result in measured.results)
+    study = _published(layout, campaign)
+    return Grid(*axes, cells, study, known, measured.shared) if cells else "no steps were recorded"
 
 
 def _published(layout: CampaignLayout, campaign: Campaign) -> dict[str, float]:
@@ -106,7 +109,7 @@ def draw(grid: Grid, campaign: Campaign) -> Figure:
                 ax.set_xlabel("step", fontsize=8)
     style.legend_below(figure, style.handles_of(axes.ravel().tolist()))
     note = "blue: step time, ms; orange: batches ready in the queue (right scale); first repeat, rank 0"
-    note += style.undrawn(grid.intervals)
+    note += (f"; {grid.shared} alone" if grid.shared else "") + style.undrawn(grid.intervals)
     shown, everything = [0] * len(rows) * len(columns), [0] * len(all_rows) * len(all_columns)
     style.note(figure, campaign, style.of_all(shown, everything) + note)
     return figure

@@ -20,12 +20,19 @@ NAME = "enqueue-rate"
 
 @dataclass(frozen=True)
 class Surfaces:
-    """Images/s put into the queue, and milliseconds per step, each over ``rows`` × ``columns``."""
+    """Images/s put into the queue, and milliseconds per step, each over ``rows`` × ``columns``; of the points of
+    ``shared`` alone, where there are others."""
 
     rows: str
     columns: str
     enqueue: heat.Map
     step_ms: heat.Map
+    shared: str = ""
+
+    @property
+    def note(self) -> str:
+        """How to read it."""
+        return "rank 0, after the first step, mean over repeats" + (f"; {self.shared} alone" if self.shared else "")
 
 
 def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Surfaces | str:
@@ -33,10 +40,11 @@ def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Sur
     measured = heat.steps_over_axes(layout, table, campaign)
     if isinstance(measured, str):
         return measured
-    axes, steps = measured
+    axes = measured.axes
     found: dict[str, dict[tuple[Any, Any], list[float]]] = {"enqueue": {}, "step": {}}
-    runs = table[table["counts"].fillna(False).astype(bool)].set_index(["point_id", "repeat", "attempt"])
-    for key, part in steps.groupby(["point_id", "repeat", "attempt"]):
+    rows = [row for result in measured.results for row in result.rows]
+    runs = table.loc[rows].set_index(["point_id", "repeat", "attempt"])
+    for key, part in measured.steps.groupby(["point_id", "repeat", "attempt"]):
         if key in runs.index and len(part) > 3:
             run = runs.loc[key]
             place = plain(run[axes[0]]), plain(run[axes[1]])
@@ -48,7 +56,7 @@ def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Sur
         return "no buffer or queue could be read"
     mean = {name: {place: float(np.mean(v)) for place, v in cells.items()} for name, cells in found.items()}
     enqueue_map = heat.make("put into the queue, images/s", mean["enqueue"])
-    return Surfaces(*axes, enqueue_map, heat.make("mean step time, ms", mean["step"]))
+    return Surfaces(*axes, enqueue_map, heat.make("mean step time, ms", mean["step"]), measured.shared)
 
 
 def rates(part: pd.DataFrame, batch: float) -> tuple[float, float]:
@@ -74,7 +82,7 @@ def draw(surfaces: Surfaces, campaign: Campaign) -> Figure:
     figure, axes = style.panels(2, width=heat.width(maps[0]), height=3.6)
     for ax, one in zip(axes, maps, strict=True):
         heat.draw(ax, one, surfaces.rows, surfaces.columns, heat.scale_of([one], logarithmic=True))
-    style.note(figure, campaign, "rank 0, after the first step, mean over repeats; empty: not measured")
+    style.note(figure, campaign, f"{surfaces.note}; empty: not measured")
     return figure
 
 

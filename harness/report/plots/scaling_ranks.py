@@ -17,6 +17,7 @@ from harness.analysis.scaling import label, series_axes
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.report.plots import published, style
+from harness.report.plots.speedup_against_axis import ideals
 
 NAME = "scaling"
 #: A panel shows values up to this; longer intervals run out of it.
@@ -26,7 +27,9 @@ MOST_SERIES = 12
 
 @dataclass(frozen=True)
 class Scaling:
-    """One series: ``ranks`` and the ``speedup`` against its first point, with the ends of the interval (NaN: none)."""
+    """One series: ``ranks`` and the ``speedup`` against its first point, with the ends of the interval (NaN: none).
+
+    ``doubtful`` marks points not to rely on, ``once`` those whose interval rests on a single run."""
 
     label: str
     ranks: tuple[int, ...]
@@ -34,6 +37,8 @@ class Scaling:
     low: tuple[float, ...]
     high: tuple[float, ...]
     published: bool = False
+    doubtful: tuple[bool, ...] = ()
+    once: tuple[bool, ...] = ()
 
 
 def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> list[Scaling] | str:
@@ -63,16 +68,26 @@ def _ranks(result: PointResult) -> int:
 
 
 def _series(members: Sequence[PointResult], name: str) -> Scaling:
-    """The fastest point of each number of ranks: how ranks are spread over nodes is not what is asked here."""
+    """The fastest point to rely on of each number of ranks, else the fastest: how ranks are spread over nodes is not
+    what is asked here."""
     best: dict[int, PointResult] = {}
-    for member in sorted(members, key=lambda m: m.rate.value):
+    for member in sorted(members, key=lambda m: (m.trusted, m.rate.value)):
         best[_ranks(member)] = member
     ranks = tuple(sorted(best))
     base = best[ranks[0]].rate
     ratios = [stats.ratio(best[n].rate, base) for n in ranks[1:]]
     low = (math.nan, *(r.low if r.known else math.nan for r in ratios))
     high = (math.nan, *(r.high if r.known else math.nan for r in ratios))
-    return Scaling("measured here" if name == "all" else name, ranks, (1.0, *(r.value for r in ratios)), low, high)
+    based = best[ranks[0]].trusted
+    return Scaling(
+        label="measured here" if name == "all" else name,
+        ranks=ranks,
+        speedup=(1.0, *(r.value for r in ratios)),
+        low=low,
+        high=high,
+        doubtful=tuple(not (based and best[n].trusted) for n in ranks),
+        once=(False, *(r.rests_on == "within" for r in ratios)),
+    )
 
 
 def _published(layout: CampaignLayout, campaign: Campaign) -> Scaling | None:
@@ -90,8 +105,8 @@ def draw(series: list[Scaling], campaign: Campaign) -> Figure:
     everything, series = series, style.every(series, MOST_SERIES)
     figure, (left, right) = style.panels(2, width=4.8, height=3.6)
     ends = sorted({n for one in series for n in one.ranks})
-    base = min(one.ranks[0] for one in series)
-    left.plot(ends, [n / base for n in ends], color=style.GREY, linewidth=1, linestyle=(0, (1, 2)), label="ideal")
+    for x, y in ideals(one.ranks for one in series):
+        left.plot(x, y, color=style.GREY, linewidth=1, linestyle=(0, (1, 2)), label="ideal")
     right.axhline(1.0, color=style.GREY, linewidth=1, linestyle=(0, (1, 2)))
     for index, one in enumerate(series):
         _line(left, one, index, [1.0] * len(one.ranks))
@@ -109,8 +124,15 @@ def draw(series: list[Scaling], campaign: Campaign) -> Figure:
         ax.set_xlabel("ranks")
         ax.set_ylabel(name)
     style.legend_below(figure, style.handles_of([left]))
-    style.note(figure, campaign, f"{style.of_all(series, everything)}against the fewest ranks; bars: 95 % interval")
+    style.note(figure, campaign, style.of_all(series, everything) + note(series))
     return figure
+
+
+def note(series: Sequence[Scaling]) -> str:
+    """What speed-ups are against, and what bars and hollow markers mean."""
+    drawn = [one for each in series for one, high in zip(each.once, each.high, strict=False) if math.isfinite(high)]
+    doubt = "; hollow: do not rely on it" if any(any(one.doubtful) for one in series) else ""
+    return f"each against its own fewest ranks; bars: {style.interval_words(drawn)}{doubt}"
 
 
 def _efficiencies(series: Sequence[Scaling]) -> list[float]:
@@ -125,6 +147,9 @@ def _line(ax: Axes, one: Scaling, index: int, factor: Sequence[float]) -> None:
     if one.published:
         look |= {"color": "black", "marker": "x", "linestyle": ":"}
     ax.errorbar(one.ranks, y, yerr=(down, up), label=style.wrapped(one.label, 44), **look)
+    for n, value, doubt in zip(one.ranks, y, one.doubtful, strict=False):
+        if doubt:
+            ax.plot([n], [value], look["marker"], color=look["color"], markerfacecolor="white", zorder=4)
 
 
 def figure(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Figure | str:

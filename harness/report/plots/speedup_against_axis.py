@@ -4,26 +4,25 @@ what computes alone: nobody expects twice the rate of twice the loader workers."
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from harness.analysis.scaling import RESOURCES
+from harness.analysis.scaling import COMPUTING, RESOURCES
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.report.plots import published, style
 from harness.report.plots.along_axis import MOST_PANELS, Curves, Line, Panel, curves, draw_panel, finish, top
 
 NAME = "speed-up"
-#: Resources of which twice as many could compute twice as fast.
-COMPUTING = frozenset({"cpu_cores", "nodes", "ranks_per_node", "gpus_per_rank"})
 
 
 def data(table: pd.DataFrame, campaign: Campaign) -> Curves | str:
     """Speed-up against the smallest measured value, or what is missing."""
-    found = curves(table, campaign, lambda step: step.speedup)
+    found = curves(table, campaign, lambda step: step.speedup, against_base=True)
     if isinstance(found, str):
         return found
     if found.axis not in RESOURCES:
@@ -79,10 +78,19 @@ def _top(panel: Panel, study: Line | None, with_ideal: bool) -> float:
     return max([top(panel), min(1.05 * ideal, 1.6 * highest), *(1.06 * y for y in (study.y if study else ()))])
 
 
+def ideals(lines: Iterable[Sequence[float]]) -> list[tuple[list[float], list[float]]]:
+    """x and ideal speed-up from each beginning of lines, given by their x: each is against its own first point."""
+    known = [x for x in lines if x and x[0] > 0]
+    found = []
+    for base in sorted({x[0] for x in known}):
+        ends = sorted({value for x in known for value in x if value >= base})
+        found.append((ends, [value / base for value in ends]))
+    return found
+
+
 def _draw_ideal(ax: Axes, panel: Panel) -> None:
-    for base in sorted({line.x[0] for line in panel.lines if line.x[0] > 0}):
-        ends = sorted({x for line in panel.lines for x in line.x if x >= base})
-        ax.plot(ends, [x / base for x in ends], color=style.GREY, linewidth=1, linestyle=(0, (1, 2)), label="ideal")
+    for x, y in ideals(line.x for line in panel.lines):
+        ax.plot(x, y, color=style.GREY, linewidth=1, linestyle=(0, (1, 2)), label="ideal")
 
 
 def figure(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Figure | str:

@@ -18,7 +18,6 @@ from harness.analysis.points import PointResult, point_results, sort_key
 from harness.analysis.scaling import label, series_axes
 from harness.analysis.stats import Estimate
 from harness.model.campaign import Campaign
-from harness.model.job import JobState
 from harness.report.numbers import number
 from harness.report.plots import style
 
@@ -28,11 +27,12 @@ MOST_PANELS = 9
 
 @dataclass(frozen=True)
 class Storage:
-    """images/s of one storage, and the seconds that staging took first."""
+    """images/s of one storage, and the seconds that staging took first; ``doubtful``: not to rely on."""
 
     name: str
     estimate: Estimate
     stage_s: float
+    doubtful: bool = False
 
     @property
     def rate(self) -> float:
@@ -53,13 +53,11 @@ def data(table: pd.DataFrame, campaign: Campaign) -> list[Panel] | str:
     results = [r for r in point_results(table) if r.variant == 0 and r.runs]
     if len({r.axes.get("storage") for r in results}) < 2:
         return "fewer than two storages were measured"
-    succeeded = table[table["counts"].fillna(False).astype(bool) & (table["state"] == JobState.SUCCEEDED.value)]
-    staged = succeeded.groupby("point_id")["stage_s"].mean()
     others = [n for n in series_axes(results, [n for n in campaign.varied if n != "storage"], None) if n != "storage"]
     groups: dict[tuple[Any, ...], list[Storage]] = {}
     for result in results:
-        stage_s = staged.get(result.point_id)
-        cost_s = float(stage_s) if stage_s is not None and not pd.isna(stage_s) else 0.0
+        stage_s = table.loc[list(result.rows), "stage_s"].mean()
+        cost_s = 0.0 if pd.isna(stage_s) else float(stage_s)
         groups.setdefault(tuple(result.axes.get(n) for n in others), []).append(_storage(result, cost_s))
     return [
         Panel(label(dict(zip(others, key, strict=True))), tuple(members), break_even(members))
@@ -69,7 +67,7 @@ def data(table: pd.DataFrame, campaign: Campaign) -> list[Panel] | str:
 
 
 def _storage(result: PointResult, stage_s: float) -> Storage:
-    return Storage(str(result.axes["storage"]), result.rate, stage_s)
+    return Storage(str(result.axes["storage"]), result.rate, stage_s, not result.trusted)
 
 
 def break_even(storages: Sequence[Storage]) -> float:
@@ -96,6 +94,8 @@ def most_images(panel: Panel) -> float:
 def verdict(panel: Panel) -> str:
     """Whether staging pays, as far as the intervals tell; empty where nothing was staged."""
     pair = direct_and_staged(panel.storages)
+    if any(storage.doubtful for storage in pair or panel.storages):
+        return "a rate is not to be relied on, see `harness check`"
     if pair is None:
         return ""
     gain = stats.ratio(pair[1].estimate, pair[0].estimate)
@@ -117,7 +117,10 @@ def draw(panels: list[Panel], campaign: Campaign) -> Figure:
     if len(handles) <= style.MOST_NAMED:
         style.legend_below(figure, handles)
     crowd = f"; {len(names)} storages, named in the table" if len(handles) > style.MOST_NAMED else ""
-    note = f"{style.of_all(panels, everything, 'panels')}bands: 95 % interval of the rate{crowd}"
+    bands = style.interval_words(
+        s.estimate.rests_on == "within" for panel in panels for s in panel.storages if s.estimate.known
+    )
+    note = f"{style.of_all(panels, everything, 'panels')}bands of the rate: {bands}{crowd}"
     style.note(figure, campaign, note)
     return figure
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -148,6 +148,16 @@ def of_all(shown: Sequence[Any], everything: Sequence[Any], noun: str = "points"
 def undrawn(known: bool) -> str:
     """What is said where an interval is known and the figure has no place for it."""
     return "; 95 % intervals not drawn, see the table" if known else ""
+
+
+def interval_words(once: Iterable[bool]) -> str:
+    """What drawn intervals are; ``once`` tells of each whether it rests on a single run."""
+    kinds = set(once)
+    if True not in kinds:
+        return "95 % interval"
+    if False in kinds:
+        return "95 % interval (of points run once: within that run, not between runs)"
+    return "95 % interval within one run, not between runs"
 
 
 def plain_log(axis: Axis) -> None:

@@ -20,7 +20,8 @@ def data(table: pd.DataFrame, campaign: Campaign) -> Curves | str:
     found = curves(table, campaign, lambda step: step.result.time)
     if isinstance(found, str) or not unlike_steps([r for r in point_results(table) if r.runs]):
         return found
-    return replace(found, remark="steps are not of one number of images: compare images/s")
+    told = "steps are not of one number of images: compare images/s"
+    return replace(found, remark="; ".join(part for part in (found.remark, told) if part))
 
 
 def draw(curves: Curves, campaign: Campaign) -> Figure:

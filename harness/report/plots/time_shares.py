@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from harness.analysis.points import plain, point_results, sort_key
-from harness.analysis.scaling import label, naming_axes
+from harness.analysis.points import point_results, sort_key
+from harness.analysis.scaling import naming_axes, point_label
 from harness.model.campaign import Campaign
 from harness.report.plots import style
 
@@ -35,20 +35,17 @@ class Bar:
 
 def data(table: pd.DataFrame, campaign: Campaign) -> list[Bar] | str:
     """A bar per measured point, or what is missing."""
-    counted = table["counts"].fillna(False).astype(bool) & table["step_mean_s"].notna() & table["compute_share"].notna()
-    runs = table[counted & (table["state"] == "SUCCEEDED")]
-    if runs.empty:
-        return "no run with step times"
     found = []
-    results = point_results(table)
+    results = [result for result in point_results(table) if result.variant == 0]
     names = naming_axes(results, campaign.varied)
-    trusted = {result.point_id for result in results if result.trusted}
-    known = {result.point_id for result in results if result.rate.known}
-    for point, group in runs.groupby("point_id"):
-        values = {name: plain(group.iloc[0][name]) for name in names}
-        title = label({name: value for name, value in values.items() if value not in (None, "none")})
-        found.append((sort_key(values.values()), _bar(group, title, str(point) not in trusted, str(point) in known)))
-    return [bar for _, bar in sorted(found, key=lambda item: item[0])]
+    for result in results:
+        runs = table.loc[list(result.rows)]
+        runs = runs[runs["step_mean_s"].notna() & runs["compute_share"].notna()]
+        if runs.empty:
+            continue
+        bar = _bar(runs, point_label(result, names), not result.trusted, result.rate.known)
+        found.append((sort_key(result.axes.get(name) for name in names), bar))
+    return [bar for _, bar in sorted(found, key=lambda item: item[0])] or "no run with step times"
 
 
 def _bar(group: pd.DataFrame, name: str, doubtful: bool, interval: bool) -> Bar:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,36 @@ def test_labels_read_as_words() -> None:
     assert scaling.label({"prefetch": None, "multiprocessing": False}) == "prefetch auto, no multiprocessing"
     assert scaling.label({"options.produce_s": 0.04}) == "produce s 0.04"
     assert scaling.label({}) == "all"
+
+
+def test_a_failure_is_told_where_conditions_differ_too(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path)
+    for repeat, torch in enumerate(("2", "3")):
+        events = [{"event": "model", "t_s": 0, "device": f"device {torch}"}]
+        campaign.add(axes(1), run(0.2, events=events), repeat=repeat)
+    campaign.add(axes(1), FakeRun([[1.0] + [0.2] * 3], exit_code=1), repeat=2)
+    first, second = results_of(campaign)
+    assert "run_incomplete" in {finding.code for finding in first.failures}
+    assert second.failures == ()
+    assert len({*first.rows, *second.rows}) == 2
+
+
+def test_no_efficiency_where_two_resources_grow(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, varied=("nodes", "cpu_cores"))
+    for count in (1, 2):
+        campaign.add(axes(count, nodes=count), FakeRun([[1.0] + [0.2] * 40] * count))
+    (series,) = scaling.series_along(results_of(campaign), campaign.varied, "cpu_cores")
+    assert series.beside == ("nodes",)
+    assert math.isnan(series.steps[-1].efficiency.value)
+
+
+def test_cores_that_come_with_their_ranks_are_one_resource(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, varied=("ranks_per_node", "cpu_cores"))
+    for count in (1, 2):
+        campaign.add(axes(count, ranks_per_node=count), FakeRun([[1.0] + [0.2] * 40] * count))
+    (series,) = scaling.series_along(results_of(campaign), campaign.varied, "cpu_cores")
+    assert series.steps[-1].efficiency.value == pytest.approx(1.0)
+
+
+def test_large_values_of_an_axis_are_told_apart() -> None:
+    assert scaling.label({"seed": 1234567}) == "seed 1234567"

@@ -13,7 +13,7 @@ from harness.analysis.capacity_lanes import Setting
 from harness.analysis.recommend import Answer, recommend
 from harness.analysis.recommend_plateau import plateau_of
 from harness.analysis.stats import between_runs
-from harness.report.recommend_words import answer_lines
+from harness.report.recommend_words import answer_lines, as_values
 
 Law = Callable[[int], float]
 WORKERS = (1, 2, 4, 8, 16, 32)
@@ -41,6 +41,7 @@ def test_a_measured_plateau_is_answered_where_redrawn_fits_disagree(seed: int) -
     assert found.chance < 0.8 and any("as measured" in note for note in found.notes)
     (expected,) = (line for line in answer_lines(found, measured(saturating, seed)) if line.startswith("Expect"))
     assert "images/s as measured" in expected and "by the model" not in expected
+    assert as_values(found, measured(saturating, seed))["interval"] == "between"
     assert found.setting.workers == 8 and found.ranges == {"workers": (5, 8)}
     assert found.rate.low < 800 < found.rate.high and found.ceiling.low < 800 < found.ceiling.high
     (choice,) = found.choices

@@ -82,6 +82,7 @@ def test_json_holds_errors_of_held_out_points_and_the_request(tmp_path: Path) ->
     assert answer["setting"]["cores"] == 8 and answer["setting"]["workers"] in (8, 9, 10)
     assert answer["held_out_median"] <= 0.04 and len(answer["held_out"]) == 15
     assert answer["images_per_s"]["low"] < rate_of(8, 9) < answer["images_per_s"]["high"]
+    assert (answer["interval"], answer["points_run_once"]) == ("model", 0)
     assert answer["request"]["axes"]["cpu_cores"] == 8 and answer["request"]["axes"]["gpus_per_rank"] == 1
     lines = head.read_text().splitlines()
     assert lines[0] == "#!/bin/bash" and lines[1:] == answer["request"]["lines"]

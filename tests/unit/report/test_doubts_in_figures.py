@@ -14,7 +14,18 @@ from harness.layout import CampaignLayout
 from harness.model.axes import Axes
 from harness.model.campaign import Campaign
 from harness.report.html.charts import bars, curves
-from harness.report.plots import along_axis, ceilings, heat, rate_against_axis, style, time_shares
+from harness.report.plots import (
+    MAKERS,
+    along_axis,
+    ceilings,
+    heat,
+    rate_against_axis,
+    scaling_ranks,
+    speedup_against_axis,
+    storage_staging,
+    style,
+    time_shares,
+)
 
 
 @pytest.fixture
@@ -55,7 +66,8 @@ def test_bars_of_step_times_are_pale_where_not_to_rely_on(drifting: tuple) -> No
     assert [patch.get_alpha() for patch in figure.axes[0].containers[0]] == [None, style.PALE, None, style.PALE]
     assert "pale: do not rely on it" in figure.get_suptitle()
     (chart,) = bars.shares(layout, table, saved)
-    assert chart["traces"][0]["marker"]["opacity"] == [style.PALE, 1.0, style.PALE, 1.0]
+    assert chart["traces"][0]["marker"]["pattern"]["shape"] == ["/", "", "/", ""]
+    assert "hatched: do not rely on it" in chart["note"]
 
 
 def test_interval_bars_of_the_report_do_not_lie_on_each_other(drifting: tuple) -> None:
@@ -95,3 +107,118 @@ def test_rates_a_thousandfold_apart_do_not_lie_on_zero(tmp_path: Path, slower: i
     (chart,) = curves.rate(campaign.layout, table, saved)
     assert chart["layout"]["yaxis"].get("type", "linear") == scale
     assert ("logarithmic" in chart["note"]) is (scale == "log")
+
+
+def growing_slower() -> FakeRun:
+    return FakeRun([[0.01 * (1 + step / 4) for step in range(31)]])
+
+
+def test_what_is_measured_against_a_doubtful_point_is_doubtful(tmp_path: Path) -> None:
+    """The first point is not steady: no speed-up against it can be relied on, in either figure."""
+    campaign = FakeCampaign(tmp_path, "c", varied=("ranks_per_node",), repeats=2)
+    for repeat in range(2):
+        campaign.add(Axes(workload="replay", cpu_cores=4, steps_timed=30), growing_slower(), repeat=repeat)
+        for ranks in (2, 4):
+            axes = Axes(workload="replay", cpu_cores=4, ranks_per_node=ranks, steps_timed=30)
+            campaign.add(axes, FakeRun([[1.0] + [0.2] * 30] * ranks), repeat=repeat)
+    saved, table = campaign.save(), collect(campaign.layout)
+    (line,) = speedup_against_axis.data(table, saved).panels[0].lines
+    assert line.doubtful == (True, True, True)
+    (series,) = scaling_ranks.data(campaign.layout, table, saved)
+    assert series.doubtful == (True, True, True)
+    with style.applied():
+        figure = scaling_ranks.figure(campaign.layout, table, saved)
+    assert "hollow: do not rely on it" in figure.get_suptitle().replace("\n", " ")
+    left = figure.axes[0].lines
+    assert [one.get_markerfacecolor() for one in left].count("white") == 3
+    assert curves.scaling(campaign.layout, table, saved)[0]["traces"][-1]["marker"]["symbol"] == ["circle-open"] * 3
+
+
+def test_a_point_to_rely_on_stands_for_its_ranks(tmp_path: Path) -> None:
+    """Two points of two ranks: the faster one became slower all the while."""
+    campaign = FakeCampaign(tmp_path, "c", varied=("ranks_per_node", "cpu_cores"), repeats=1)
+    for ranks, cores, run in ((1, 2, None), (2, 2, None), (2, 4, growing_slower())):
+        axes = Axes(workload="replay", cpu_cores=cores, ranks_per_node=ranks, steps_timed=30)
+        steady = FakeRun([[1.0] + [0.2] * 30] * ranks)
+        campaign.add(axes, steady if run is None else FakeRun(run.durations * ranks))
+    saved, table = campaign.save(), collect(campaign.layout)
+    (series,) = scaling_ranks.data(campaign.layout, table, saved)
+    assert (series.ranks, series.doubtful) == ((1, 2), (False, False))
+    assert series.speedup == pytest.approx((1.0, 2.0))
+
+
+def test_each_beginning_has_its_own_ideal(tmp_path: Path) -> None:
+    """One series lacks its first point: its speed-up of 1 stands at 2 cores, where the other's ideal is 2."""
+    campaign = FakeCampaign(tmp_path, "c", varied=("pipeline", "cpu_cores"), repeats=1)
+    for pipeline, first in (("whole", 1), ("late", 2)):
+        for cores in (1, 2, 4):
+            if cores >= first:
+                axes = Axes(workload="replay", pipeline=pipeline, cpu_cores=cores, steps_timed=30)
+                campaign.add(axes, FakeRun([[1.0] + [0.2 / cores] * 30]))
+    saved, table = campaign.save(), collect(campaign.layout)
+    (chart,) = curves.speedup(campaign.layout, table, saved)
+    ideal = [(trace["x"], trace["y"]) for trace in chart["traces"] if trace["name"] == "ideal"]
+    assert ideal == [([1.0, 2.0, 4.0], [1.0, 2.0, 4.0]), ([2.0, 4.0], [1.0, 2.0])]
+    campaign = FakeCampaign(tmp_path, "r", varied=("pipeline", "ranks_per_node"), repeats=1)
+    for pipeline, ranks in (("whole", 1), ("whole", 4), ("late", 2), ("late", 4)):
+        axes = Axes(workload="replay", pipeline=pipeline, cpu_cores=4, ranks_per_node=ranks, steps_timed=30)
+        campaign.add(axes, FakeRun([[1.0] + [0.2] * 30] * ranks))
+    saved, table = campaign.save(), collect(campaign.layout)
+    with style.applied():
+        figure = scaling_ranks.figure(campaign.layout, table, saved)
+    lines = [line for line in figure.axes[0].lines if line.get_label() == "ideal"]
+    assert [list(line.get_ydata()) for line in lines] == [[1.0, 2.0, 4.0], [1.0, 2.0]]
+
+
+def scattered(seconds: float, seed: int) -> FakeRun:
+    return FakeRun([[1.0, *(seconds * np.exp(0.05 * np.random.default_rng(seed).normal(size=40)))]])
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        (1, "95 % interval within one run, not between runs"),
+        (2, "95 % interval (of points run once: within that run, not between runs)"),
+    ],
+)
+def test_captions_say_what_an_interval_rests_on(tmp_path: Path, runs: int, words: str) -> None:
+    """Three repeats were asked for; of the first point ``runs`` were measured so far, of the others one."""
+    campaign = FakeCampaign(tmp_path, "c", varied=("encoding", "cpu_cores"), repeats=3)
+    for encoding in ("native", "npy"):
+        for cores in (1, 2):
+            axes = Axes(workload="replay", encoding=encoding, cpu_cores=cores, steps_timed=40)
+            for repeat in range(runs if encoding == "native" else 1):
+                campaign.add(axes, scattered(0.2 / cores, 2 * repeat + cores), repeat=repeat)
+    saved, table = campaign.save(), collect(campaign.layout)
+    for name in ("encoding", "images-per-second", "speed-up"):
+        with style.applied():
+            figure = MAKERS[name](campaign.layout, table, saved)
+        assert words in figure.get_suptitle().replace("\n", " "), name
+    notes = [*bars.encodings(campaign.layout, table, saved), *curves.rate(campaign.layout, table, saved)]
+    assert all(words in chart["note"] for chart in notes)
+
+
+def test_staging_is_not_judged_by_rates_not_to_rely_on(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, "c", varied=("storage",), repeats=1)
+    copied = {"event": "stage", "t_s": 0.0, "from_path": "a", "to_path": "b", "seconds": 30.0, "bytes": 9, "files": 1}
+    campaign.add(Axes(workload="replay", steps_timed=30), FakeRun([[1.0] + [0.4] * 30]))
+    staged = FakeRun(growing_slower().durations, events=[copied])
+    campaign.add(Axes(workload="replay", storage="scratch", steps_timed=30), staged)
+    saved = campaign.save()
+    (panel,) = storage_staging.data(collect(campaign.layout), saved)
+    assert storage_staging.verdict(panel) == "a rate is not to be relied on, see `harness check`"
+
+
+def test_parts_of_a_step_are_of_runs_under_one_condition(tmp_path: Path) -> None:
+    """Two warm runs that wait for a quarter of a step of 200 ms, a cold one of a second: none of it is averaged."""
+    campaign = FakeCampaign(tmp_path, "c", varied=("cpu_cores",), repeats=3)
+    for cores in (1, 2):
+        for repeat, (state, step_s) in enumerate((("warm", 0.2), ("warm", 0.2), ("cold", 1.0))):
+            event = {"event": "cache", "t_s": 0, "wanted": state, "state": state}
+            waits = [0.0] + [(step_s - 0.15) / cores] * 30
+            run = FakeRun([[1.0] + [step_s / cores] * 30], waits=waits, events=[event])
+            campaign.add(Axes(workload="replay", cpu_cores=cores, steps_timed=30), run, repeat=repeat)
+    saved, table = campaign.save(), collect(campaign.layout)
+    assert [bar.milliseconds["wait"] for bar in time_shares.data(table, saved)] == pytest.approx([50.0, 25.0])
+    _, (panel,) = ceilings.data(table, saved)
+    assert panel.compute == pytest.approx((32 / 0.15, 64 / 0.15))

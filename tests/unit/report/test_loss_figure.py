@@ -9,6 +9,7 @@ from evidence_support import FakeCampaign, FakeRun
 
 from harness.analysis.collect import collect
 from harness.model.axes import Axes
+from harness.report.html.charts import bars
 from harness.report.plots import loss_rate
 
 
@@ -22,8 +23,11 @@ def test_the_last_windows_loss_over_test_samples_comes_first(tmp_path: Path, jud
                 told.append({"event": "validation", "t_s": 9.0, "step": step, "loss": loss, "error": 0.5, "samples": 8})
         axes = Axes(workload="lenet_mnist", framework="torch", batch_interval=interval, steps_timed=20)
         campaign.add(axes, FakeRun([[1.0] + [0.1] * 20], events=told))
-    campaign.save()
+    saved = campaign.save()
     table = collect(campaign.layout)
+    (chart,) = bars.losses(campaign.layout, table, saved)
+    title = chart["layout"]["yaxis"]["title"]["text"]
+    assert title == ("validation loss after the last window" if judged else "last training loss")
     outcomes = loss_rate.data(table)
     assert not isinstance(outcomes, str)
     assert [outcome.loss for outcome in outcomes] == losses

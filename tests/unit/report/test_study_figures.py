@@ -221,3 +221,21 @@ def test_both_kinds_of_reuse_name_a_run_where_both_vary() -> None:
         "batch interval 1, echo 2",
         "batch interval 2, echo 1",
     }
+
+
+def test_queues_of_unlike_points_are_not_averaged(tmp_path: Path) -> None:
+    """Two storages, one twice as slow; of each point a run has failed in its tenth step."""
+    campaign = FakeCampaign(tmp_path, "c", varied=("storage", "workers", "batch_interval"), repeats=2)
+    for storage, slower in (("hpctmp", 1), ("scratch", 2)):
+        for workers in (1, 4):
+            for interval in (1, 2):
+                point = axes(storage=storage, workers=workers, batch_interval=interval, batch_size=32)
+                campaign.add(point, steps(0.2 * slower / workers, occupancy=[10] * 21))
+                campaign.add(point, FakeRun([[1.0] + [9.0] * 9], occupancy=[10] * 10, exit_code=1), repeat=1)
+    saved = campaign.save()
+    table = collect(campaign.layout)
+    found = queue_surfaces.data(campaign.layout, table, saved)
+    assert found.step_ms.cells[1, 1] == pytest.approx(200)
+    assert found.step_ms.cells[4, 2] == pytest.approx(50)
+    assert found.note.endswith("; hpctmp alone")
+    assert queue_grid.data(campaign.layout, table, saved).shared == "hpctmp"

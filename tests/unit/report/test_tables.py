@@ -17,6 +17,7 @@ from harness.model.campaign import Campaign
 from harness.report import grid, numbers, tables
 from harness.report.grid import Grid
 from harness.report.plots import time_against_axis
+from harness.report.scaling_grid import scaling_grid
 
 STEPS = [1.0] + [0.2] * 20
 
@@ -112,6 +113,19 @@ def test_a_pivot_has_an_interval_and_a_count_in_each_cell(tmp_path: Path) -> Non
     assert made.headers == ("parallel_threads \\ prefetch", "0", "8")
     assert made.rows[0] == ("1", "158 [140, 180] n=2", "158 [140, 180] n=2")
     assert made.rows[1] == ("4", "634 [559, 719] n=2", "–")
+    assert made.notes == ("In brackets: 95 % interval. n: runs.",)
+
+
+def test_speed_ups_against_a_point_not_to_rely_on_are_told(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, "c", repeats=2)
+    for repeat in range(2):
+        slower = FakeRun([[0.02 * (1 + step / 4) for step in range(21)]])
+        campaign.add(Axes(workload="replay", cpu_cores=1, steps_timed=20), slower, repeat=repeat)
+        campaign.add(Axes(workload="replay", cpu_cores=2, steps_timed=20), FakeRun([[1.0] + [0.2] * 20]), repeat=repeat)
+    saved = campaign.save()
+    told = "Do not rely on speed-ups against 1 cpu core: that point is not to be relied on."
+    for made in (grid.points_grid(collect(campaign.layout), saved), scaling_grid(collect(campaign.layout), saved)):
+        assert made.notes[-1] == told
 
 
 @pytest.mark.parametrize(

@@ -210,3 +210,54 @@ def test_a_series_whose_gain_may_be_chance_is_told_though_it_is_the_best(tmp_pat
     sentences = requests(collect(campaign.layout), saved)
     assert sentences[0].startswith("replay: of all that was measured, request 0 workers, 2 cpu cores for ")
     assert any(one.startswith("replay, 0 workers: ") and "cannot be told from chance" in one for one in sentences)
+
+
+def test_the_best_is_a_point_to_rely_on(tmp_path: Path) -> None:
+    campaign = cores_campaign(tmp_path, {1: [0.2, 0.201, 0.202], 4: [0.1, 0.101, 0.102]})
+    point = Axes(workload="resnet20_cifar10", framework="torch", cpu_cores=2, steps_timed=30)
+    for repeat in range(3):
+        campaign.add(point, FakeRun([list(np.linspace(0.001, 0.02, 31))]), repeat=repeat)
+    assert "the best is" not in said(campaign)[0]
+
+
+def test_what_changed_along_an_axis_is_named_with_it(tmp_path: Path) -> None:
+    """Of a grid of cores and workers two corners failed: what is left of it tells neither's effect alone."""
+    steps_s = {(cores, workers): 0.4 / cores / workers for cores in (1, 2) for workers in (1, 2)}
+    campaign = grid_campaign(tmp_path, {both: s for both, s in steps_s.items() if both[0] == both[1]})
+    for cores, workers in ((1, 2), (2, 1)):
+        point = Axes(workload="resnet20_cifar10", framework="torch", cpu_cores=cores, workers=workers, steps_timed=30)
+        campaign.add(point, FakeRun([[0.2] * 3], exit_code=1))
+    first = said(campaign)[0]
+    assert first.startswith("resnet20_cifar10 in torch: 2 cpu cores, 2 workers give 4.00 [")
+    assert "times the images/s of 1 cpu core, 1 worker (3 runs each" in first
+
+
+def test_loaders_have_a_speed_up_and_no_efficiency(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, "c", varied=("workers",))
+    for workers, step_s in ((1, 0.4), (2, 0.22), (4, 0.13)):
+        for repeat in range(3):
+            point = Axes(workload="resnet20_cifar10", framework="torch", workers=workers, steps_timed=30)
+            campaign.add(point, FakeRun([[1.0] + [step_s * (1 + 0.005 * repeat)] * 30]), repeat=repeat)
+    sentences = said(campaign)
+    assert "4 workers give 3.08 [" in sentences[0] and "efficiency" not in sentences[0]
+    assert sentences[-1] == "Next: try more than 4 workers: 1 of 1 series still scale there."
+
+
+def test_a_rate_that_has_stopped_to_rise_is_not_said_to_scale(tmp_path: Path) -> None:
+    """5 cores are well used against 1, and give no more than 4."""
+    campaign = cores_campaign(tmp_path, {c: [0.4 / min(c, 4) * s for s in (1, 1.004, 1.008)] for c in (1, 4, 5)})
+    assert not any("still scale" in sentence for sentence in said(campaign))
+
+
+def test_no_advice_compares_what_no_job_chooses(tmp_path: Path) -> None:
+    """Other data, and rungs of a ladder, are no faster way to train the same."""
+    campaign = FakeCampaign(tmp_path, "c", varied=("dataset", "feed"), repeats=2)
+    fed = (("a:cifar10", "pipeline", 0.1), ("b:cifar10", "pipeline", 0.2), ("b:cifar10", "device", 0.01))
+    for dataset, feed, step_s in fed:
+        point = Axes(workload="resnet20_cifar10", framework="torch", dataset=dataset, feed=feed, steps_timed=30)
+        for repeat in range(2):
+            campaign.add(point, FakeRun([[1.0] + [step_s * (1 + 0.01 * repeat)] * 30]), repeat=repeat)
+    saved = campaign.save()
+    found = requests(collect(campaign.layout), saved)
+    assert [line.split(":")[0] for line in found] == ["resnet20_cifar10, torch, a", "resnet20_cifar10, torch, b"]
+    assert all("the only point to rely on" in line for line in found)

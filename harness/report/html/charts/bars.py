@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -11,6 +12,7 @@ from harness.model.campaign import Campaign
 from harness.report.html.charts.base import REFERENCE, SYMBOLS, Chart, panelled, safe, short
 from harness.report.numbers import number
 from harness.report.plots import encoding_bars, loss_rate, storage_staging, style, time_shares
+from harness.report.plots.bars import interval_words
 
 #: Bars of a chart; more are evenly thinned out.
 MOST_BARS = 60
@@ -27,9 +29,8 @@ def shares(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> l
     for part in time_shares.PARTS:
         values = [bar.milliseconds[part] for bar in shown]
         if max(values, default=0.0) > time_shares.VISIBLE_SHARE * longest:
-            pale = [style.PALE if bar.doubtful else 1.0 for bar in shown]
-            colour = {"color": time_shares.COLOURS[part], "opacity": pale}
-            trace = {"type": "bar", "orientation": "h", "name": part, "marker": colour, "x": values}
+            look = _filled(time_shares.COLOURS[part], [bar.doubtful for bar in shown])
+            trace = {"type": "bar", "orientation": "h", "name": part, "marker": look, "x": values}
             trace |= {"y": list(range(len(shown))), "text": labels, "textposition": "none"}
             trace["hovertemplate"] = f"%{{text}}<br>{part}: %{{x:.4g}} ms<extra></extra>"
             traces.append(trace)
@@ -40,7 +41,7 @@ def shares(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> l
         "height": 160 + 24 * len(shown),
         "showlegend": True,
     }
-    doubt = "; pale: do not rely on it" if any(bar.doubtful for bar in shown) else ""
+    doubt = "; hatched: do not rely on it" if any(bar.doubtful for bar in shown) else ""
     words = f"in the steady window, mean over repeats; wait: for data, other: what no part explains{doubt}"
     words += style.undrawn(any(bar.interval for bar in shown))
     note = style.of_all(shown, found) + words
@@ -52,6 +53,14 @@ def shares(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> l
         "wide": True,
     }
     return [chart | {"narrow": [_stacked(bar.label) for bar in shown]}]
+
+
+def _filled(colour: str, doubtful: Sequence[bool]) -> Chart:
+    """Bars in a colour; those not to rely on are hatched: paler ones would fade into one of two backgrounds."""
+    look: Chart = {"color": colour, "line": {"color": colour, "width": 1}}
+    if any(doubtful):
+        look["pattern"] = {"shape": ["/" if doubt else "" for doubt in doubtful], "fillmode": "replace"}
+    return look
 
 
 def _names(labels: list[str]) -> Chart:
@@ -76,10 +85,10 @@ def encodings(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -
     for index, name in enumerate(found.names):
         estimates = [found.values[place].get(name) for place in places]
         known = [(row, e) for row, e in enumerate(estimates) if e is not None]
-        pale = [style.PALE if (groups[row], name) in found.doubtful else 1.0 for row, _ in known]
+        doubtful = [(groups[row], name) in found.doubtful for row, _ in known]
         trace: Chart = {"type": "bar", "orientation": "h", "name": short(name), "x": [e.value for _, e in known]}
         trace |= {"y": [row for row, _ in known], "offsetgroup": index}
-        trace["marker"] = {"color": style.COLOURS[index % len(style.COLOURS)], "opacity": pale}
+        trace["marker"] = _filled(style.COLOURS[index % len(style.COLOURS)], doubtful)
         up = [e.high - e.value if e.known else 0.0 for _, e in known]
         down = [e.value - e.low if e.known else 0.0 for _, e in known]
         trace["error_x"] = {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "color": REFERENCE}
@@ -94,8 +103,9 @@ def encodings(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -
         "height": 160 + len(groups) * (14 + 18 * len(found.names)),
         "showlegend": len(found.names) <= style.MOST_NAMED,
     }
-    doubt = "; pale: do not rely on it" if found.doubtful else ""
-    chart: Chart = {"title": "Stored form of the samples", "note": f"lines: 95 % interval{doubt}", "wide": True}
+    doubt = "; hatched: do not rely on it" if found.doubtful else ""
+    note = f"lines: {interval_words(found)}{doubt}"
+    chart: Chart = {"title": "Stored form of the samples", "note": note, "wide": True}
     return [chart | {"traces": traces, "layout": layout_, "narrow": [_stacked(group) for group in groups]}]
 
 
@@ -154,7 +164,7 @@ def losses(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> l
         )
     layout_ = {
         "xaxis": {"title": {"text": "images consumed per second (steady)"}},
-        "yaxis": {"title": {"text": "last training loss"}},
+        "yaxis": {"title": {"text": loss_rate.what(found)}},
         "showlegend": len(traces) <= style.MOST_NAMED,
     }
     note = "a marker per run; images consumed count repeated ones"

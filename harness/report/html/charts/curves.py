@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from harness.analysis.scaling import COMPUTING
 from harness.layout import CampaignLayout
 from harness.model.campaign import Campaign
 from harness.report.html.charts.base import Chart, line, number_axis, panelled, reference
@@ -40,7 +41,7 @@ def speedup(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> 
         return found
     study = speedup_against_axis.study_line(published.study(layout, campaign), found.axis)
     beside = [reference(study.label, study.x, study.y, published=True)] if study else []
-    ideal = found.axis in speedup_against_axis.COMPUTING
+    ideal = found.axis in COMPUTING
     return _curve_charts("Speed-up", "speed-up against the first point", found, ideal, beside)
 
 
@@ -71,9 +72,9 @@ def _curve_chart(unit: str, curves: Curves, panel: Panel, ideal: bool, beside: S
     ]
     xs = sorted({x for one in panel.lines for x in one.x})
     highest = top(panel)
-    if ideal and xs[0] > 0:
-        traces.insert(0, reference("ideal", xs, [x / xs[0] for x in xs]))
-        highest = max(highest, 1.05 * xs[-1] / xs[0])
+    lines = speedup_against_axis.ideals(one.x for one in panel.lines) if ideal else []
+    traces = _ideals(lines) + traces
+    highest = max([highest, *(1.05 * y[-1] for _, y in lines)])
     traces += beside
     at = [*xs, *(x for trace in beside for x in trace["x"])]
     layout: Chart = {"xaxis": number_axis(style.named(curves.axis), at)}
@@ -86,6 +87,11 @@ def _curve_chart(unit: str, curves: Curves, panel: Panel, ideal: bool, beside: S
         layout["yaxis"] = _doublings(unit, min(y for trace in traces for y in trace["y"]), highest)
     layout["showlegend"] = not many and (len(traces) > 1 or any(one.label for one in panel.lines))
     return {"note": _note(panel, many, ideal, curves.remark), "traces": traces, "layout": layout}
+
+
+def _ideals(lines: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[Chart]:
+    """One entry in the legend for all of them."""
+    return [reference("ideal", x, y) | {"showlegend": not number} for number, (x, y) in enumerate(lines)]
 
 
 def _doublings(name: str, lowest: float, highest: float) -> Chart:
@@ -102,7 +108,8 @@ def _ends(traces: Sequence[Chart]) -> list[float]:
 
 def _note(panel: Panel, many: bool, ideal: bool, remark: str) -> str:
     known = [v for one in panel.lines for v in one.high if math.isfinite(v)]
-    parts = ["bars: 95 % interval"] if known and not many else []
+    once = (one for line in panel.lines for one in line.rests_on_one_run)
+    parts = [f"bars: {style.interval_words(once)}"] if known and not many else []
     if parts and max(known) > top(panel):
         parts.append("some longer than shown")
     if any(doubt for one in panel.lines for doubt in one.doubtful):
@@ -118,11 +125,10 @@ def scaling(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> 
     if isinstance(found, str):
         return found
     ends = sorted({n for one in found for n in one.ranks})
-    base = min(one.ranks[0] for one in found)
     over = [_over_ranks(found, efficiency=False), _over_ranks(found, efficiency=True)]
-    over[0].insert(0, reference("ideal", ends, [n / base for n in ends]))
+    over[0] = _ideals(speedup_against_axis.ideals(one.ranks for one in found)) + over[0]
     over[1].insert(0, reference("ideal", ends, [1.0] * len(ends)))
-    note = "against the fewest ranks; bars: 95 % interval"
+    note = scaling_ranks.note(found)
     charts = []
     for name, traces in zip(("Speed-up over ranks", "Efficiency over ranks"), over, strict=True):
         highest = max(max(trace["y"]) for trace in traces)
@@ -145,7 +151,7 @@ def _over_ranks(found: Sequence[scaling_ranks.Scaling], efficiency: bool) -> lis
         if one.published:
             traces.append(reference(one.label, one.ranks, y, published=True))
         else:
-            traces.append(line(index, one.label, one.ranks, y, low, high))
+            traces.append(line(index, one.label, one.ranks, y, low, high, one.doubtful))
     return traces
 
 

@@ -38,7 +38,7 @@ def queue_maps(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) 
     found = queue_surfaces.data(layout, table, campaign)
     if isinstance(found, str):
         return found
-    note = "rank 0, after the first step, mean over repeats; colours by the logarithm"
+    note = f"{found.note}; colours by the logarithm"
     maps = (found.enqueue, found.step_ms)
     panels = [(one.title, _chart(one, found.rows, found.columns, note, logarithmic=True)) for one in maps]
     return panelled(_over(found.rows, found.columns), panels)
