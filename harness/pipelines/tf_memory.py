@@ -26,13 +26,15 @@ from harness.pipelines.tf_stream import TfStream, finished, mapped, parallel_cal
 from harness.runtime.interfaces import RunContext
 
 PREFETCH = 2
+#: the array, what TensorFlow copies it to so that nobody changes it, and for a moment what it aligns that to
+_COPIES = 3
 
 
 def build(context: RunContext) -> TfStream:
     """The pipeline of one rank. ``prefetch`` unset: 2 batches.
 
     Raises:
-        UserError: no such data, or fewer samples than ranks.
+        UserError: no such data, fewer samples than ranks, or more than the node has memory for.
     """
     axes = context.axes
     if axes.encoding == "native" and not lookup(DATASETS, split_dataset(axes.dataset)[1], "data set").in_memory:
@@ -42,7 +44,7 @@ def build(context: RunContext) -> TfStream:
         )
     if axes.encoding == "native":
         return TfStream(context, Streamed(context, load_stream(context)).batches, prefetch=PREFETCH, samples=0)
-    held = _Held(context, *held_part(context))
+    held = _Held(context, *held_part(context, _COPIES))
     return TfStream(context, held.batches, prefetch=PREFETCH, samples=len(held.images))
 
 
