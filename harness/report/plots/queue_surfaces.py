@@ -32,7 +32,9 @@ class Surfaces:
     @property
     def note(self) -> str:
         """How to read it."""
-        return "rank 0, after the first step, mean over repeats" + (f"; {self.shared} alone" if self.shared else "")
+        doubt = "; ?: do not rely on it" if self.enqueue.doubtful else ""
+        alone = f"; {self.shared} alone" if self.shared else ""
+        return f"rank 0, after the first step, mean over repeats{alone}{doubt}"
 
 
 def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Surfaces | str:
@@ -55,8 +57,10 @@ def data(layout: CampaignLayout, table: pd.DataFrame, campaign: Campaign) -> Sur
     if not found["enqueue"]:
         return "no buffer or queue could be read"
     mean = {name: {place: float(np.mean(v)) for place, v in cells.items()} for name, cells in found.items()}
-    enqueue_map = heat.make("put into the queue, images/s", mean["enqueue"])
-    return Surfaces(*axes, enqueue_map, heat.make("mean step time, ms", mean["step"]), measured.shared)
+    doubted = [result for result in measured.results if not result.trusted]
+    doubtful = frozenset((result.axes.get(axes[0]), result.axes.get(axes[1])) for result in doubted) & set(mean["step"])
+    enqueue_map = heat.make("put into the queue, images/s", mean["enqueue"], doubtful)
+    return Surfaces(*axes, enqueue_map, heat.make("mean step time, ms", mean["step"], doubtful), measured.shared)
 
 
 def rates(part: pd.DataFrame, batch: float) -> tuple[float, float]:

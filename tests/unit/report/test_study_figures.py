@@ -230,12 +230,15 @@ def test_queues_of_unlike_points_are_not_averaged(tmp_path: Path) -> None:
         for workers in (1, 4):
             for interval in (1, 2):
                 point = axes(storage=storage, workers=workers, batch_interval=interval, batch_size=32)
-                campaign.add(point, steps(0.2 * slower / workers, occupancy=[10] * 21))
+                drifts = 0.5 if (workers, interval) == (4, 2) else 0.0
+                own = [1.0] + [0.2 * slower / workers * (1 + drifts * (step - 9.5) / 10) for step in range(20)]
+                campaign.add(point, FakeRun([own], occupancy=[10] * 21))
                 campaign.add(point, FakeRun([[1.0] + [9.0] * 9], occupancy=[10] * 10, exit_code=1), repeat=1)
     saved = campaign.save()
     table = collect(campaign.layout)
     found = queue_surfaces.data(campaign.layout, table, saved)
     assert found.step_ms.cells[1, 1] == pytest.approx(200)
     assert found.step_ms.cells[4, 2] == pytest.approx(50)
-    assert found.note.endswith("; hpctmp alone")
+    assert found.note.endswith("; hpctmp alone; ?: do not rely on it")
+    assert found.step_ms.doubtful == found.enqueue.doubtful == {(4, 2)}
     assert queue_grid.data(campaign.layout, table, saved).shared == "hpctmp"
