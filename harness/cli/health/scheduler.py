@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator
 
@@ -11,13 +10,12 @@ from harness.errors import nearest
 from harness.jobs import shell
 from harness.jobs.survey.ask import NoAnswer, ask
 from harness.jobs.survey.facts import COMMANDS, QueueFacts, SiteFacts
+from harness.jobs.survey.pbs import lacks_throttle
 from harness.model.cluster import Cluster, Queue
 from harness.units import format_duration
 
 AREA = "scheduler"
 _TIMEOUT_S = 60.0
-#: the first OpenPBS that understands the throttle of ``-J 0-9%2``
-_THROTTLE_SINCE = (22, 5, 11)
 
 
 def check(patient: Patient) -> Iterator[Check]:
@@ -74,8 +72,7 @@ def _history(cluster: Cluster, site: SiteFacts) -> Iterator[Check]:
             yield Check(AREA, "history", "note", "the server forgets jobs that have ended", remedy)
         else:
             yield Check(AREA, "history", "ok", f"ended jobs are kept for {settings.get('job_history_duration', '?')}")
-        numbers = tuple(int(part) for part in re.findall(r"\d+", site.version)[:3])
-        if cluster.directives.array_throttle and numbers and numbers < _THROTTLE_SINCE:
+        if cluster.directives.array_throttle and lacks_throttle(site.version):
             remedy = "write directives: {array_throttle: false} in the cluster's file"
             message = f"PBS {site.version} does not know the throttle of job arrays (-J 0-9%2)"
             yield Check(AREA, "array throttle", "warning", message, remedy)

@@ -9,14 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from harness.jobs.survey.facts import NodeFacts, QueueFacts, SiteFacts, kinds
 from harness.jobs.survey.look import Surroundings
+from harness.jobs.survey.pbs import lacks_throttle
 from harness.units import format_duration
 
 MARK = "# ?"
 _GIB = 1024**3
 _MIB = 1024**2
 _DEFAULT_MEMORY_BYTES = 16 * _GIB
-#: the first OpenPBS that understands the throttle of ``-J 0-9%2``
-_THROTTLE_SINCE = (22, 5, 11)
 _PLAIN = re.compile(r"[A-Za-z/$][\w./$@+-]*")
 _AMBIGUOUS = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "auto"}
 _MOST_MODULES = 24
@@ -164,8 +163,7 @@ def _directives(site: SiteFacts, nodes: Sequence[NodeFacts]) -> Iterator[str]:
     if site.scheduler == "torque":
         yield "directives: {style: nodes}"
     elif site.scheduler == "pbs":
-        numbers = tuple(int(part) for part in re.findall(r"\d+", site.version)[:3])
-        if numbers and numbers < _THROTTLE_SINCE:
+        if lacks_throttle(site.version):
             yield f"directives: {{array_throttle: false}}  # PBS {site.version} does not know -J 0-9%2"
         yield f"# directives: {{place: scatter}}  {MARK} some sites need -l place=, filesystems= or select_extra"
     elif len({node.gpu_type for node in nodes if node.gpus}) > 1:

@@ -18,6 +18,8 @@ NODES = ["pbsnodes", "-a"]
 #: the limit for each ordinary user in [u:PBS_GENERIC=2], [o:PBS_ALL=100] or a plain number
 _USER_LIMIT = re.compile(r"u:PBS_GENERIC=(\d+)")
 _TORQUE_ONLY = {"next_job_number", "net_counter"}
+_THROTTLE_SINCE = (22, 5, 11)
+_FIRST_YEAR = 2000
 _ATTRIBUTE = re.compile(r"^\s+([\w.]+) = (.*)$")
 
 Record = Mapping[str, str]
@@ -55,6 +57,15 @@ def site(server: str, queues: str, nodes: str) -> SiteFacts:
         queues=tuple(_queue(name, record, settings) for name, record in queue_records.items()),
         settings=settings,
     )
+
+
+def lacks_throttle(version: str) -> bool:
+    """Whether a PBS of this version does not know the throttle of ``-J 0-9%2``, or may not: PBS Professional calls its
+    versions by years, and 2021.1 is older than OpenPBS 22.05.11."""
+    numbers = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    if numbers and numbers[0] >= _FIRST_YEAR:
+        numbers[0] -= _FIRST_YEAR
+    return bool(numbers) and tuple(numbers) < _THROTTLE_SINCE
 
 
 def _pbs_nodes(records: Mapping[str, Record]) -> Iterable[NodeFacts]:

@@ -10,6 +10,7 @@ from health_support import by_name, patient, program
 
 from harness.cli.health import scheduler
 from harness.cli.health.check import Check
+from harness.jobs.survey.pbs import lacks_throttle
 
 PBS = "Server: head\n    pbs_version = {version}\n    default_queue = gpu\n    job_history_enable = {history}\n"
 QUEUE = (
@@ -109,3 +110,12 @@ def test_commands_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert check.status == status
         assert "squeue, scancel, scontrol, sinfo" in check.message
         assert "sbatch" not in check.message
+
+
+@pytest.mark.parametrize(
+    ("version", "lacks"),
+    [("22.05.10", True), ("22.05.11", False), ("23.06.06", False), ("2021.1.3", True), ("2022.1.1", True), ("", False)],
+)
+def test_versions_of_openpbs_and_of_pbs_professional(version: str, lacks: bool) -> None:
+    """The latter are counted by years."""
+    assert lacks_throttle(version) == lacks
