@@ -90,7 +90,10 @@ def place(axes: Axes, site: Site) -> Placement | list[Reason]:
 def place_needs(needs: Needs, site: Site) -> Placement | list[Reason]:
     """As :func:`place`, for all points of these needs."""
     cluster = site.cluster
-    reasons = [*_size(needs, site), *_gpu_share(needs, cluster), *_queue(needs, site), *_storage(needs, cluster)]
+    reasons = [
+        *(*_size(needs, site), *_gpu_share(needs, cluster), *_whole_nodes(needs, cluster)),
+        *(*_queue(needs, site), *_storage(needs, cluster)),
+    ]
     return reasons or _placement(needs, site)
 
 
@@ -158,6 +161,24 @@ def _gpu_share(needs: Needs, cluster: Cluster) -> Iterator[Reason]:
             "gpu_share",
             f"needs {plural(needs.cpu_cores, 'core')}; {plural(gpus, 'GPU')} of {cluster.name} bring {share}",
         )
+
+
+def _whole_nodes(needs: Needs, cluster: Cluster) -> Iterator[Reason]:
+    """Where cores or GPUs are asked for as a sum, several nodes come for certain only as whole ones."""
+    node, gpus, style = cluster.node, needs.gpus_per_rank * needs.ranks_per_node, cluster.directives.style
+    if needs.nodes == 1:
+        return
+    if style == "plain" and needs.cpu_cores != node.cores:
+        asked, whole = plural(needs.cpu_cores, "core"), plural(node.cores, "core")
+    elif style == "by_gpu" and gpus != node.gpus:
+        asked, whole = plural(gpus, "GPU"), plural(node.gpus, "GPU")
+    else:
+        return
+    yield (
+        "whole_nodes",
+        f"needs {asked} on each of {needs.nodes} nodes; {cluster.name} is asked for their sum, which may come on "
+        f"fewer nodes: use all {whole} of each",
+    )
 
 
 def _queue(needs: Needs, site: Site) -> Iterator[Reason]:

@@ -1,15 +1,15 @@
 #!/bin/bash
-#PBS -N hi9z4mcgar0a1
+#PBS -N hjp74h4xdr0a1
 #PBS -S /bin/bash
 #PBS -j oe
-#PBS -o /home/user/dl-batch-harness/results/mission-nci-gadi/runs/b1aac22d69e6b2ef/r0a1/scheduler.log
+#PBS -o /home/user/dl-batch-harness/results/mission-nci-gadi/runs/a61da286654f469c/r0a1/scheduler.log
 #PBS -m n
 #PBS -r n
 #PBS -q gpuvolta
 #PBS -P ab01
-#PBS -l ncpus=24
-#PBS -l ngpus=2
-#PBS -l mem=172032mb
+#PBS -l ncpus=12
+#PBS -l ngpus=1
+#PBS -l mem=86016mb
 #PBS -l walltime=00:15:00
 #PBS -l storage=gdata/ab01+scratch/ab01
 #PBS -l jobfs=200gb
@@ -18,7 +18,7 @@
 
 set -u
 umask 022
-attempt_dir=/home/user/dl-batch-harness/results/mission-nci-gadi/runs/b1aac22d69e6b2ef/r0a1
+attempt_dir=/home/user/dl-batch-harness/results/mission-nci-gadi/runs/a61da286654f469c/r0a1
 
 # ---- evidence: exit.json is written on every way out ----
 
@@ -104,7 +104,7 @@ supervise() {
 }
 
 remove_staged() {
-  [ -z "$staged" ] || mpirun -np 2 --map-by ppr:1:node --bind-to none --hostfile "$attempt_dir"/hosts rm -rf -- "$staged"
+  [ -z "$staged" ] || rm -rf -- "$staged"
 }
 
 # ---- environment ----
@@ -134,15 +134,11 @@ cd "$attempt_dir" || fail "cannot enter the attempt directory"
 
 launcher=mpirun
 command -v "$launcher" >/dev/null || fail "no $launcher on $(uname -n): see modules and mpi.command in the cluster's file"
-export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}"  # passed to other nodes, so it must be set
-
-# one line per node, in the order of the allocation
-awk '!seen[$0]++' "$PBS_NODEFILE" | while read -r host; do printf '%s slots=1\n' "$host"; done >hosts
 
 # ---- launch ----
 
 [ "$cause" = term ] || message=
-supervise "$launcher" -np 2 --map-by socket:PE=12 --bind-to core --hostfile "$attempt_dir"/hosts -x PATH -x LD_LIBRARY_PATH -x PYTHONPATH \
+supervise "$launcher" -np 1 --map-by socket:PE=12 --bind-to core -x PYTHONPATH \
   env PYTHONPATH="$PYTHONPATH" python -m harness.runtime "$attempt_dir"/point.json
 status=$?
 [ "$cause" = term ] || cause='exit'

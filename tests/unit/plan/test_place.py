@@ -144,6 +144,18 @@ def test_a_site_that_counts_in_gpus() -> None:
     assert codes(axes(gpus_per_rank=0), None, by_gpu) == ["gpus_needed"]
 
 
+def test_sums_come_as_several_nodes_only_where_those_are_whole() -> None:
+    plain = SITE.model_copy(update={"directives": Directives(style="plain")})
+    by_gpu = SITE.model_copy(update={"directives": Directives(style="by_gpu")})
+    cores, gpus = SITE.node.cores, SITE.node.gpus
+    assert codes(axes(nodes=2, cpu_cores=cores // 2), None, plain) == ["whole_nodes"]
+    assert codes(axes(nodes=2, cpu_cores=cores), None, plain) == []
+    assert codes(axes(nodes=1, cpu_cores=cores // 2), None, plain) == []
+    assert codes(axes(nodes=2, gpus_per_rank=1, cpu_cores=cores // gpus), None, by_gpu) == ["whole_nodes"]
+    assert codes(axes(nodes=2, gpus_per_rank=gpus, cpu_cores=cores), None, by_gpu) == []
+    assert codes(axes(nodes=2, cpu_cores=cores // 2), None) == []
+
+
 def reason(point: Axes, queue: str | None = "small", **limits: int) -> str:
     placed = place(point, Site(SITE, queue, **limits))
     assert isinstance(placed, list)
