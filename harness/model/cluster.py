@@ -80,7 +80,7 @@ class Directives(Frozen):
     style: Literal["select", "nodes", "plain", "by_gpu"] = Field(
         "select", description="PBS: select chunks; Torque: nodes; plain: -l ncpus= (Gadi); by_gpu: select=N counts GPUs"
     )
-    place: str | None = Field(None, description="PBS -l place=, such as scatter")
+    place: str | None = Field(None, description="PBS -l place=; None: scatter where a job has several nodes")
     select_extra: str = Field("", description="added to each chunk, such as system=polaris")
     filesystems: str | None = Field(None, description="ALCF -l filesystems=home:eagle")
     gpu_type: str | None = Field(None, description="Slurm --gres=gpu:TYPE:n")

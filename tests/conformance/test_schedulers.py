@@ -56,7 +56,7 @@ EXPECTED: dict[str, dict[str, set[str]]] = {
         "small": PBS_HEAD | {"-l select=1:ncpus=10:mpiprocs=1", "-l walltime=01:30:00"},
         "large": PBS_HEAD
         | {"-q volta_gpu", "-A acc-1", "-P proj_2", "-l walltime=100:00:59"}
-        | {"-l select=2:ncpus=40:mpiprocs=4:ngpus=4:mem=81921mb"},
+        | {"-l select=2:ncpus=40:mpiprocs=4:ngpus=4:mem=81921mb", "-l place=scatter"},
     },
     "slurm": {
         "small": SLURM_HEAD
@@ -117,7 +117,7 @@ def test_gadi_asks_for_sums_without_select() -> None:
     site = Directives(style="plain", extra=("-l storage=gdata/ab1+scratch/ab1", "-l wd"))
     new, gone = added("pbs", site, LARGE)
     assert new == {"-l ncpus=80", "-l ngpus=8", "-l mem=163842mb", "-l storage=gdata/ab1+scratch/ab1", "-l wd"}
-    assert gone == {"-l select=2:ncpus=40:mpiprocs=4:ngpus=4:mem=81921mb"}
+    assert gone == {"-l select=2:ncpus=40:mpiprocs=4:ngpus=4:mem=81921mb", "-l place=scatter"}
 
 
 def test_sophia_counts_gpus() -> None:
@@ -138,6 +138,32 @@ def test_whole_nodes() -> None:
     assert added("torque", site)[0] == {"-n"}
     assert added("slurm", site)[0] == {"--exclusive"}
     assert added("local", site)[0] == {"exclusive=true"}
+
+
+@pytest.mark.parametrize(
+    ("site", "placement", "expected"),
+    [
+        (Directives(), SMALL, None),
+        (Directives(), LARGE, "scatter"),
+        (Directives(place="free"), LARGE, "free"),
+        (Directives(exclusive=True), LARGE, "scatter:excl"),
+        (Directives(exclusive=True, place="scatter"), SMALL, "scatter:excl"),
+        (Directives(exclusive=True, place="scatter:group=switch"), LARGE, "scatter:excl:group=switch"),
+        (Directives(exclusive=True, place="scatter:exclhost"), LARGE, "scatter:exclhost"),
+        (Directives(style="by_gpu"), LARGE, None),
+        (Directives(style="by_gpu", exclusive=True), make_placement(gpus_per_node=2), "pack:excl"),
+        (Directives(style="by_gpu", exclusive=True), LARGE, "free:excl"),
+    ],
+)
+def test_where_chunks_lie_in_pbs(site: Directives, placement: Any, expected: str | None) -> None:
+    """Several chunks on one node would be several nodes' shares on one, and the launcher would lack slots."""
+    lines = scheduler("pbs").directives(make_cluster("pbs", directives=site), placement, JOB_NAME, LOG)
+    assert [line for line in lines if "place=" in line] == ([f"-l place={expected}"] if expected else [])
+
+
+def test_whole_nodes_cannot_be_asked_for_in_sums() -> None:
+    with pytest.raises(UserError, match="exclusive cannot be said in style plain"):
+        added("pbs", Directives(style="plain", exclusive=True))
 
 
 @pytest.mark.parametrize("line", ["--hint=multithread", "--threads-per-core=2", "-B 2:8:2"])
@@ -238,7 +264,15 @@ def test_no_array_on_this_machine() -> None:
 
 BATCH_FAILED = "sbatch: error: Batch job submission failed: "
 NO_CONTROLLER = "Unable to contact slurm controller (connect failure)"
-TOO_MANY = "sbatch: error: AssocMaxSubmitJobLimit\n" + BATCH_FAILED + "Job violates accounting/QOS policy"
+ACCOUNTING_POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+TORQUE_FULL = "qsub: submit error (Maximum number of jobs already in queue{} MSG=queue limit: user u@h, queue batch)"
+
+
+def limit(name: str) -> str:
+    """What sbatch says of a limit: its name, then one line for all of them."""
+    return f"sbatch: error: {name}\n{BATCH_FAILED}{ACCOUNTING_POLICY}"
+
+
 SUBMISSIONS = [
     ("pbs", Answer(0, "12.pbs-srv.site\n", ""), "accepted 12.pbs-srv.site"),
     ("pbs", Answer(0, "Welcome to the cluster\n12[].pbs\n", "note: low on quota"), "accepted 12[].pbs"),
@@ -249,11 +283,24 @@ SUBMISSIONS = [
     ("pbs", Answer(15031 & 255, "", "qsub: Protocol error"), "unknown"),
     ("pbs", Answer(162, "", "qsub: cannot connect to server s (errno=15010)"), "refused retry"),
     ("pbs", Answer(188, "", "qsub: Job violates queue and/or server resource limits"), "refused"),
-    ("pbs", Answer(38, "", "qsub: would exceed queue generic's per-user limit"), "refused retry"),
+    ("pbs", Answer(38, "", "qsub: would exceed queue generic's per-user limit"), "refused retry own"),
     ("pbs", Answer(127, "", "qsub: No such file or directory"), "refused"),
     ("torque", Answer(0, "77.torque.site.edu\n", ""), "accepted 77.torque.site.edu"),
     ("torque", Answer(0, "77[].torque\n", ""), "accepted 77[].torque"),
     ("torque", Answer(170, "", "qsub: submit error (Unknown queue MSG=cannot locate queue)"), "refused"),
+    ("pbs", Answer(0, "77\n", ""), "accepted 77"),
+    ("torque", Answer(0, "Project ab12: 1000\n77\n", ""), "accepted 77"),
+    ("torque", Answer(0, "77[]\n", ""), "accepted 77[]"),
+    ("torque", Answer(1, "77\n", "qsub: submit error"), "refused"),
+    ("torque", Answer(15048 & 255, "", TORQUE_FULL.format("")), "refused retry"),
+    ("torque", Answer(15076 & 255, "", TORQUE_FULL.format(" for user")), "refused retry own"),
+    ("torque", Answer(1, "", TORQUE_FULL.format(" for user")), "refused retry own"),
+    ("torque", Answer(1, "", "qsub: submit error (Pbs Server is currently too busy)"), "refused retry"),
+    ("torque", Answer(15021 & 255, "", "qsub: submit error (Invalid credential)"), "refused"),
+    ("torque", Answer(15033 & 255, "", "qsub: submit error (Batch protocol error)"), "unknown"),
+    ("torque", Answer(15012 & 255, "", "qsub: submit error ( System error: )"), "unknown"),
+    ("torque", Answer(15031 & 255, "", "qsub: submit error (No support for requested service)"), "refused"),
+    ("pbs", Answer(15046 & 255, "", "qsub: Maximum number of jobs already in queue"), "refused retry"),
     ("slurm", Answer(0, "123\n", ""), "accepted 123"),
     ("slurm", Answer(0, "123;cluster1\n", "sbatch: lua: be nice"), "accepted 123"),
     ("slurm", Answer(0, "", ""), "unknown"),
@@ -261,7 +308,15 @@ SUBMISSIONS = [
     ("slurm", Answer(1, "", BATCH_FAILED + "Socket timed out on send/recv operation"), "unknown"),
     ("slurm", Answer(1, "", BATCH_FAILED + NO_CONTROLLER), "refused retry"),
     ("slurm", Answer(1, "", BATCH_FAILED + "Invalid partition name specified"), "refused"),
-    ("slurm", Answer(1, "", TOO_MANY), "refused retry"),
+    ("slurm", Answer(1, "", limit("AssocMaxSubmitJobLimit")), "refused retry own"),
+    ("slurm", Answer(1, "", limit("QOSMaxSubmitJobPerUserLimit")), "refused retry own"),
+    ("slurm", Answer(1, "", limit("MaxSubmitJobsPerAccount")), "refused retry"),
+    ("slurm", Answer(1, "", limit("QOSGrpSubmitJobsLimit")), "refused retry"),
+    ("slurm", Answer(1, "", limit("QOSMaxWallDurationPerJobLimit")), "refused"),
+    ("slurm", Answer(1, "", limit("AssocMaxGRESPerJob")), "refused"),
+    ("slurm", Answer(1, "", limit("QOSMinGRES")), "refused"),
+    ("slurm", Answer(1, "", BATCH_FAILED + ACCOUNTING_POLICY), "refused retry"),
+    ("slurm", Answer(1, "", BATCH_FAILED + "Slurm temporarily unable to accept job"), "refused retry"),
     ("local", Answer(0, "local-7\n", ""), "accepted local-7"),
     ("local", Answer(1, "", "Traceback"), "unknown"),
     ("local", Answer(3, "", "more cores than there are"), "refused"),
@@ -271,7 +326,8 @@ SUBMISSIONS = [
 @pytest.mark.parametrize(("name", "answer", "expected"), SUBMISSIONS)
 def test_submission(name: str, answer: Answer, expected: str) -> None:
     got = scheduler(name).parse_submit(answer)
-    assert f"{got.outcome} {got.job_id}{'retry' if got.retryable else ''}".strip() == expected
+    words = [got.outcome, got.job_id, "retry" if got.retryable else "", "own" if got.by_count else ""]
+    assert " ".join(filter(None, words)) == expected
     assert got.outcome == "accepted" or got.message
 
 
@@ -363,6 +419,10 @@ STATES = [
         "TIMED_OUT C 271",
     ),
     ("torque", "7.srv", [pbs_text("7.srv", job_state="C")], "CANCELLED C"),
+    ("torque", "7.srv", [OVER_TIME_7.replace("271", "265")], "TIMED_OUT C 265"),
+    ("torque", "7.srv", [pbs_text("7.srv", job_state="C", exit_status="265")], "FAILED C 265"),
+    ("torque", "7", [pbs_text("7", job_state="R")], "RUNNING R"),
+    ("torque", "7[3]", [pbs_text("7[]", job_state="R") + pbs_text("7[3]", job_state="Q")], "QUEUED Q"),
     ("torque", "7.srv", [Answer(153, "", "qstat: Unknown Job Id Error 7.srv\n")], "None unknown"),
     ("torque", "7.srv", [Answer(111, "", "qstat: cannot connect to server srv (errno=111)")], "nothing"),
     ("pbs", "7.srv", [OK, pbs_text("7.srv", job_state="Q", comment="Can Never Run: ncpus")], "QUEUED Q never"),

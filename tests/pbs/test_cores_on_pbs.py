@@ -30,7 +30,7 @@ def make(fake_pbs: FakePbs, tmp_path: Path) -> Make:
     def build(axes: dict[str, Any]) -> Project:
         if not fake_pbs.settings.own_hostnames:
             pytest.skip("host names cannot be set here (unshare --uts), and mpirun would look for the node by ssh")
-        description = cluster("fake", "pbs", tmp_path / "data", nodes=2, directives={"place": "scatter"})
+        description = cluster("fake", "pbs", tmp_path / "data", nodes=2)
         description["mpi"]["options"] = ["--mca", "plm_rsh_agent", str(fake_pbs.bin / "pbs_tmrsh")]
         description["python"] = busy_loader.interpreter(tmp_path / "bin")
         sweep = replay(base={"workload": "replay", **axes})

@@ -25,12 +25,14 @@ class Submitted:
 
     accepted: ``job_id`` is set. refused: the scheduler said no, ``message`` says why in its words; nothing was queued.
     unknown: the answer does not tell (time-out, server lost); only a search by job name can.
+    retryable: the same may be accepted later. by_count: it was refused for the number of jobs that the user has.
     """
 
     outcome: Literal["accepted", "refused", "unknown"]
     job_id: str = ""
     message: str = ""
     retryable: bool = False
+    by_count: bool = False
 
 
 @dataclass(frozen=True)

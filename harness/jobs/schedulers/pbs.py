@@ -9,7 +9,7 @@ from harness.errors import UserError
 from harness.jobs.schedulers import pbs_family, pbs_json
 from harness.jobs.schedulers.interface import Answer, ArrayRange, FirstAnswer, FirstQuestion
 from harness.jobs.schedulers.pbs_family import Record
-from harness.jobs.schedulers.words import log_path, mebibytes, plain, whole_line
+from harness.jobs.schedulers.words import LOG_NOT_OPENED, log_path, mebibytes, plain, whole_line
 from harness.model.cluster import Cluster
 from harness.model.job import JobState, Observation, Placement
 from harness.units import format_duration
@@ -35,6 +35,7 @@ _KILLED_AT_WALLTIME = -29  # JOB_EXEC_KILL_WALLTIME
 _KILLED_BY_TERM = 256 + 15  # qdel, even where the script trapped TERM
 #: what the server's own exit statuses say (JOB_EXEC_KILL_* in OpenPBS' job.h), where it leaves no comment
 _KILLED = {-26: "virtual memory exceeded", -27: "memory exceeded", -28: "CPU time exceeded"}
+_LOG_NOT_OPENED = -9  # JOB_EXEC_STDOUTFAIL
 _DELETED = "91"  # substate of a job that qdel ended, whether or not it had begun
 _FINISHED = "92"
 _FAILED = "93"
@@ -82,11 +83,28 @@ def _resources(cluster: Cluster, placement: Placement) -> list[str]:
         raise UserError(
             f"cluster {cluster.name!r}: directives.style {style!r} is Torque's; PBS has select, plain, by_gpu"
         )
-    extra, place = cluster.directives.select_extra, cluster.directives.place
+    extra, place = cluster.directives.select_extra, _place(cluster, placement)
     select += f":{plain(extra, 'select_extra')}" if extra else ""
-    if cluster.directives.exclusive and not place:
-        place = "scatter:excl"
     return [select, *([f"place={plain(place, 'place')}"] if place else [])]
+
+
+def _place(cluster: Cluster, placement: Placement) -> str:
+    """How the chunks are spread, and with whom they share their nodes.
+
+    A chunk is one node's share, and by PBS' own default (``free``) several of them may come to lie on one node.
+    """
+    site = cluster.directives
+    if site.place:
+        words = site.place.split(":")
+    elif site.style == "by_gpu":
+        words = ["pack" if placement.nodes == 1 else "free"] if site.exclusive else []
+    else:
+        words = ["scatter"] if placement.nodes > 1 or site.exclusive else []
+    if site.exclusive and not {"excl", "exclhost", "shared"} & set(words):
+        # arrangement, then sharing, then grouping: pbs_resources(7B)
+        grouping = [word for word in words if word.startswith("group=")]
+        words = [*(word for word in words if word not in grouping), "excl", *grouping]
+    return ":".join(words)
 
 
 def _chunk(cluster: Cluster, placement: Placement) -> str:
@@ -100,6 +118,11 @@ def _chunk(cluster: Cluster, placement: Placement) -> str:
 
 def _plain_resources(cluster: Cluster, placement: Placement) -> list[str]:
     """Sums over all nodes: the server places them. Select would be refused beside these."""
+    if cluster.directives.exclusive:
+        raise UserError(
+            f"cluster {cluster.name!r}: directives.exclusive cannot be said in style plain, which has no place=; leave "
+            "it out, and ask for all cores of a node where a run is to be alone there"
+        )
     lines = [f"ncpus={placement.nodes * placement.cores_per_node * cluster.directives.ncpus_per_core}"]
     lines += [f"ngpus={placement.nodes * placement.gpus_per_node}"] if placement.gpus_per_node else []
     lines += [f"mem={placement.nodes * mebibytes(placement.memory_bytes)}mb"] if placement.memory_bytes else []
@@ -145,7 +168,7 @@ def observe(job_id: str, record: Record) -> Observation | None:
         native_state=letter,
         exit_status=exit_status if state.ended else None,
         if_unbegun=has_expired,
-        reason=comment or _KILLED.get(exit_status or 0, ""),
+        reason=LOG_NOT_OPENED if exit_status == _LOG_NOT_OPENED else comment or _KILLED.get(exit_status or 0, ""),
         never_runnable=state is JobState.QUEUED and comment.startswith("Can Never Run"),
         job_name=record.get("Job_Name", ""),
         elements=pbs_family.elements(record),

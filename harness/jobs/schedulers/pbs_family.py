@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from harness.jobs.schedulers.interface import Answer, Submitted
 from harness.model.cluster import Cluster
@@ -19,17 +20,40 @@ Observe = Callable[[str, Record], Observation | None]
 
 _JOB_ID = r"\d+(?:\[\d*\])?(?:\.[\w.-]+)?"
 _SUBMITTED = re.compile(r"\d+(?:\[\])?\.[\w.-]+")
+# of a Torque whose display_job_server_suffix is off
+_SUBMITTED_BARE = re.compile(r"\d+(?:\[\])?")
 _TEXT_RECORD = re.compile(rf"^Job Id: ({_JOB_ID})\s*$", re.MULTILINE)
 _TEXT_ATTRIBUTE = re.compile(r"^ {4}([\w.]+) = (.*)$")
 _UNKNOWN = re.compile(rf"Unknown Job Id (?:Error )?({_JOB_ID})", re.IGNORECASE)
 _INDEX = re.compile(r"\[\d*\]")
 _FINISHED = re.compile(rf"({_JOB_ID}) Job has finished")
 
-# PBSE numbers (pbs_error.h, from 15000 on) as a process returns them: 8 bits survive
-_SYSTEM_ERROR, _INTERNAL, _PROTOCOL = 15010 & 255, 15011 & 255, 15031 & 255
-_OUTCOME_UNKNOWN = {_SYSTEM_ERROR, _INTERNAL, _PROTOCOL, 255}
-_QUEUE_NOT_ENABLED, _NO_CONNECTIONS, _TOO_MANY_QUEUED, _USER_LIMIT = 15021 & 255, 15033 & 255, 15046 & 255, 15142 & 255
-_RETRYABLE = {_QUEUE_NOT_ENABLED, _NO_CONNECTIONS, _TOO_MANY_QUEUED, _USER_LIMIT}
+
+@dataclass(frozen=True)
+class Codes:
+    """What a dialect's error numbers, from 15000 on, mean to who submits; of each a process returns 8 bits.
+
+    own_limit: this user has too many jobs. later: it may be accepted another time. midway: it may have been queued.
+    """
+
+    own_limit: frozenset[int]
+    later: frozenset[int]
+    midway: frozenset[int]
+
+
+def codes_of(*numbers: int) -> frozenset[int]:
+    return frozenset(number & 255 for number in numbers)
+
+
+#: pbs_error.h: ENTLIMCT; QUNOENB, NOCONNECTS, MAXQUED; SYSTEM, INTERNAL, PROTOCOL
+PBS_CODES = Codes(codes_of(15142), codes_of(15021, 15033, 15046), codes_of(15010, 15011, 15031))
+_BROKEN_OFF = 255
+# Torque's texts, which outlive its numbers
+_OWN_LIMIT = re.compile(r"already in queue for user|current user's jobs", re.IGNORECASE)
+_LATER = re.compile(
+    r"Maximum number of jobs already in queue|Queue is not enabled|No free connections|server .*\bbusy|Server shutting",
+    re.IGNORECASE,
+)
 # qstat's codes when some of the jobs asked for have gone: unknown (15001), finished (15139)
 _SOME_GONE = {15001 & 255, 15139 & 255}
 
@@ -71,20 +95,26 @@ def cancel_argv(job_ids: Sequence[str]) -> list[list[str]]:
     return [["qdel", *group] for group in in_groups(job_ids)]
 
 
-def parse_submit(answer: Answer) -> Submitted:
+def parse_submit(answer: Answer, codes: Codes = PBS_CODES) -> Submitted:
     """qsub prints the job's id alone on a line; sites may print more before it. Without one, the code tells.
 
     A server that could not be reached has queued nothing; one that broke off in the middle may have.
     """
-    for line in reversed(answer.stdout.split("\n")):
-        if _SUBMITTED.fullmatch(line.strip()):
-            return Submitted("accepted", job_id=line.strip())
+    lines = [line.strip() for line in answer.stdout.split("\n") if line.strip()]
+    job_id = next((line for line in reversed(lines) if _SUBMITTED.fullmatch(line)), "")
+    if not job_id and answer.returncode == 0 and lines and _SUBMITTED_BARE.fullmatch(lines[-1]):
+        job_id = lines[-1]
+    if job_id:
+        return Submitted("accepted", job_id=job_id)
     code, message = answer.returncode, answer.stderr.strip().split("\nusage:")[0]
     if "cannot connect to server" in message:
         return Submitted("refused", message=message, retryable=True)
-    if code is None or code <= 0 or code in _OUTCOME_UNKNOWN:
+    if code is None or code <= 0 or code == _BROKEN_OFF or code in codes.midway:
         return Submitted("unknown", message=message or "qsub gave no job id")
-    return Submitted("refused", message=message or f"qsub returned {code}", retryable=code in _RETRYABLE)
+    by_count = code in codes.own_limit or bool(_OWN_LIMIT.search(message))
+    if by_count or code in codes.later or _LATER.search(message):
+        return Submitted("refused", message=message or f"qsub returned {code}", retryable=True, by_count=by_count)
+    return Submitted("refused", message=message or f"qsub returned {code}")
 
 
 def parse_status(job_ids: Sequence[str], answers: Sequence[Answer], observe: Observe) -> dict[str, Observation]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from harness.jobs.schedulers import slurm_variables
 from harness.jobs.schedulers.interface import Answer, ArrayRange, FirstAnswer, FirstQuestion, Submitted
-from harness.jobs.schedulers.words import NO_LOG, mebibytes, plain, whole_line
+from harness.jobs.schedulers.slurm_variables import said
+from harness.jobs.schedulers.words import LOG_NOT_OPENED, NO_LOG, mebibytes, plain, whole_line
 from harness.model.cluster import Cluster
 from harness.model.job import JobState, Observation, Placement
 from harness.units import format_duration
+
+variables = slurm_variables.variables
 
 PREFIX = "#SBATCH"
 JOB_ID_VARIABLE = "SLURM_JOB_ID"
@@ -38,19 +42,19 @@ _STATES = {
     "TIMEOUT": JobState.TIMED_OUT,
 }
 _UNKNOWN = "unknown"
-# variables of sbatch with which a site or user says who pays and where, which a cluster's file may leave open
-_SITES_OWN = (
-    *("ACCOUNT", "ACCTG_FREQ", "CLUSTERS", "CLUSTER_CONSTRAINT", "CONSTRAINT", "EXPORT", "GET_USER_ENV", "IGNORE_PBS"),
-    *("NETWORK", "PARTITION", "QOS", "RESERVATION", "WCKEY"),
-)
-# variables of Slurm and PMIx that a site sets and no job
-_OF_ANY_JOB = ("CONF", "CONF_SERVER", "CLUSTERS", "JWT", "MPI_TYPE", "TIME_FORMAT")
+# signal 53, which there is not: slurmd could not open the log, and nothing was run
+_LOG_NOT_OPENED = 128 + 53
 # reasons that waiting does not cure; limits "per job" are the request's own fault
 _NEVER = re.compile(
     r"PartitionConfig|PartitionNodeLimit|PartitionTimeLimit|DependencyNeverSatisfied|BadConstraints"
     r"|Invalid(Account|QOS)|(Assoc|QOS)\w+(PerJob|PerJobLimit)"
 )
-_MANY_QUEUED = re.compile(r"MaxSubmitJob|job submit limit|temporarily unable|try again", re.IGNORECASE)
+# how many jobs one may have submitted: a user, or an account that others share; in an answer to sbatch
+_MANY_OF_ONES_OWN = re.compile(r"MaxSubmitJob(?!\w*PerAccount)")
+_MANY_QUEUED = re.compile(r"SubmitJob|temporarily un(able|available)|try again", re.IGNORECASE)
+# any other limit that sbatch names; the line behind it is one for all limits and speaks of the number of jobs, too
+_OTHER_LIMIT = re.compile(r"\b(Assoc|QOS)(Grp|Max|Min)\w+")
+_SOME_LIMIT = re.compile(r"job submit limit", re.IGNORECASE)
 # answers after which the job may or may not be queued
 _MIDWAY = re.compile(r"timed out|Zero Bytes|Unexpected message|Transport endpoint|Connection reset", re.IGNORECASE)
 _UNREACHABLE = re.compile(r"Unable to contact slurm controller \(connect failure\)|Unable to resolve")
@@ -71,7 +75,7 @@ def directives(
         f"--ntasks-per-node={placement.ranks_per_node}",
         f"--cpus-per-task={placement.cores_per_rank}",
     ]
-    if not {"HINT", "THREADS_PER_CORE", "NTASKS_PER_CORE", "EXTRA_NODE_INFO"} & _said(cluster):
+    if not {"HINT", "THREADS_PER_CORE", "NTASKS_PER_CORE", "EXTRA_NODE_INFO"} & said(cluster):
         # Where nodes have hardware threads Slurm counts them as CPUs: 8 CPUs would be 4 cores.
         lines.append("--threads-per-core=1")
     if placement.gpus_per_node:
@@ -104,38 +108,6 @@ def array_id(job_id: str) -> str:
     return job_id.partition("_")[0]
 
 
-def variables(environ: Mapping[str, str], cluster: Cluster) -> dict[str, str]:
-    """Without what would change our questions and requests: variables of Slurm's commands beat a script's directives
-    (sbatch(1), squeue(1), "input environment variables"), and of a surrounding job those of its allocation would go on
-    into ours, where srun and mpirun read them."""
-    in_job = "SLURM_JOB_ID" in environ
-    said = _said(cluster)
-    said |= {"ACCOUNT"} if cluster.account or cluster.project else set()
-    said |= {"PARTITION"} if cluster.queue or cluster.queues else set()
-    return {name: value for name, value in environ.items() if _is_kept(name, said, in_job)}
-
-
-def _is_kept(name: str, said: Collection[str], in_job: bool) -> bool:
-    prefix, _, option = name.partition("_")
-    if prefix == "SBATCH":
-        return option in _SITES_OWN and option not in said
-    if prefix in ("PMI", "PMIX", "SLURM", "SLURMD"):
-        return not in_job or option in _OF_ANY_JOB or option.startswith("MCA_")
-    return prefix not in ("SACCT", "SCANCEL", "SQUEUE")
-
-
-def _said(cluster: Cluster) -> set[str]:
-    """The options of the site's own directive lines."""
-    return {word for line in cluster.directives.extra if (word := _option(line))}
-
-
-def _option(line: str) -> str:
-    """``--qos=high`` → ``QOS``, as the variable of sbatch is called."""
-    match = re.match(r"--([a-z-]+)|-([ABCq])", line.strip())
-    short = {"A": "ACCOUNT", "B": "EXTRA_NODE_INFO", "C": "CONSTRAINT", "q": "QOS"}
-    return (short.get(match[2]) or match[1].upper().replace("-", "_")) if match else ""
-
-
 def submit_argv(script: str, job_name: str) -> list[str]:
     """Requeue stands on the command line too, since a site may have its own way to ask for it."""
     return ["sbatch", "--parsable", "--no-requeue", f"--job-name={job_name}", script]
@@ -152,8 +124,10 @@ def parse_submit(answer: Answer) -> Submitted:
         return Submitted("refused", message=message, retryable=True)
     if answer.returncode is None or answer.returncode <= 0 or _MIDWAY.search(message):
         return Submitted("unknown", message=message or "sbatch gave no job id")
-    retryable = bool(_MANY_QUEUED.search(message))
-    return Submitted("refused", message=message or f"sbatch returned {answer.returncode}", retryable=retryable)
+    retryable = bool(_MANY_QUEUED.search(message) or (_SOME_LIMIT.search(message) and not _OTHER_LIMIT.search(message)))
+    by_count = bool(_MANY_OF_ONES_OWN.search(message))
+    message = message or f"sbatch returned {answer.returncode}"
+    return Submitted("refused", message=message, retryable=retryable, by_count=by_count)
 
 
 def status_argv(job_ids: Sequence[str]) -> list[list[str]]:
@@ -304,12 +278,15 @@ def _observations(job_id: str, state_word: str, exit_code: str, reason: str, nam
     if not job_id:
         return
     state = _STATES.get(state_word.partition(" ")[0].rstrip("+"))
+    status = _exit_status(exit_code) if state is not None and state.ended else None
+    if state is JobState.FAILED and status == _LOG_NOT_OPENED:
+        reason = LOG_NOT_OPENED
     for element in _elements(job_id):
         yield Observation(
             job_id=element,
             state=state,
             native_state=state_word,
-            exit_status=_exit_status(exit_code) if state is not None and state.ended else None,
+            exit_status=status,
             reason="" if reason == "None" else reason,
             never_runnable=state is JobState.QUEUED and bool(_NEVER.search(reason)),
             if_unbegun=element != job_id and state is not None and state.ended,

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from harness.jobs.schedulers import pbs_family
-from harness.jobs.schedulers.interface import Answer, ArrayRange, FirstQuestion
-from harness.jobs.schedulers.pbs_family import Record
-from harness.jobs.schedulers.words import log_path, mebibytes, plain, whole_line
+from harness.jobs.schedulers.interface import Answer, ArrayRange, FirstQuestion, Submitted
+from harness.jobs.schedulers.pbs_family import Codes, Record, codes_of
+from harness.jobs.schedulers.words import LOG_NOT_OPENED, log_path, mebibytes, plain, whole_line
 from harness.model.cluster import Cluster
 from harness.model.job import JobState, Observation, Placement
 from harness.units import format_duration
@@ -17,7 +17,6 @@ element_id = pbs_family.element_id
 array_id = pbs_family.array_id
 variables = pbs_family.variables
 submit_argv = pbs_family.submit_argv
-parse_submit = pbs_family.parse_submit
 find_argv = pbs_family.find_argv
 cancel_argv = pbs_family.cancel_argv
 
@@ -30,7 +29,17 @@ FIRST_QUESTION: FirstQuestion | None = None
 _STATES = {**dict.fromkeys("QHWT", JobState.QUEUED), **dict.fromkeys("RES", JobState.RUNNING)}
 _COMPLETED = "C"
 _OVER_WALLTIME = -11  # JOB_EXEC_OVERLIMIT_WT
-_KILLED_BY_TERM = 256 + 15
+#: what else the server's own exit statuses say (JOB_EXEC_* in Torque's job.h), where it leaves no comment
+_KILLED = {-10: "memory exceeded", -12: "CPU time exceeded"}
+_LOG_NOT_OPENED = -9  # JOB_EXEC_STDOUTFAIL
+_KILLED_BY_TERM, _KILLED_BY_KILL = 256 + 15, 256 + 9
+#: pbs_error_db.h, which counts otherwise than PBS: MAXUSERQUED; QUNOENB, NOCONNECTS, RESCUNAV, MAXQUED, SVRDOWN,
+#: SERVER_BUSY; SYSTEM, INTERNAL, PROTOCOL, TIMEOUT, SOCKET_FAULT … SOCKET_CLOSE, PREMATURE_EOF
+_CODES = Codes(
+    codes_of(15076),
+    codes_of(15023, 15035, 15046, 15048, 15062, 15134),
+    codes_of(15012, 15013, 15033, 15085, 15096, 15097, 15098, 15099, 15114),
+)
 
 
 def directives(
@@ -60,6 +69,10 @@ def _nodes(cluster: Cluster, placement: Placement) -> str:
     return ":".join([*words, *([plain(extra, "select_extra")] if extra else [])])
 
 
+def parse_submit(answer: Answer) -> Submitted:
+    return pbs_family.parse_submit(answer, _CODES)
+
+
 def status_argv(job_ids: Sequence[str]) -> list[list[str]]:
     """Plain ``-f``: Torque's ``-x`` means XML, and completed jobs are shown without it for a while."""
     return [["qstat", "-f", *group] for group in pbs_family.status_groups(job_ids)]
@@ -86,10 +99,17 @@ def observe(job_id: str, record: Record) -> Observation | None:
         state=state,
         native_state=letter,
         exit_status=exit_status if state.ended else None,
-        reason=record.get("comment", ""),
+        reason=_reason(record.get("comment", ""), exit_status),
         job_name=_name(job_id, record.get("Job_Name", "")),
         elements=pbs_family.elements(record),
     )
+
+
+def _reason(comment: str, exit_status: int | None) -> str:
+    """Torque's own exit status beats a comment: schedulers leave theirs of the job's start."""
+    if exit_status == _LOG_NOT_OPENED:
+        return LOG_NOT_OPENED
+    return _KILLED.get(exit_status or 0, "") or comment
 
 
 def _name(job_id: str, name: str) -> str:
@@ -98,16 +118,17 @@ def _name(job_id: str, name: str) -> str:
 
 
 def _completed_state(record: Record, exit_status: int | None) -> JobState:
-    """qdel and the walltime both end a job with TERM and 271; the time it used tells them apart."""
+    """qdel and the walltime both end a job with TERM and 271, or KILL where it does not heed that; the time it used
+    tells them apart."""
     if exit_status == 0:
         return JobState.SUCCEEDED
     if exit_status == _OVER_WALLTIME:
         return JobState.TIMED_OUT
-    if exit_status == _KILLED_BY_TERM:
+    if exit_status in (_KILLED_BY_TERM, _KILLED_BY_KILL):
         used, limit = (_seconds(record.get(f"{group}.walltime", "")) for group in ("resources_used", "Resource_List"))
-        is_over = used is not None and limit is not None and used >= limit
-        return JobState.TIMED_OUT if is_over else JobState.CANCELLED
-    return JobState.CANCELLED if exit_status is None else JobState.FAILED
+        if used is not None and limit is not None and used >= limit:
+            return JobState.TIMED_OUT
+    return JobState.CANCELLED if exit_status in (None, _KILLED_BY_TERM) else JobState.FAILED
 
 
 def _seconds(text: str) -> int | None:

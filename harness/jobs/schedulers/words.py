@@ -12,6 +12,8 @@ _PLAIN_PATH = re.compile(r"/[A-Za-z0-9_.+@/-]*")
 #: where a scheduler's own log goes when its path cannot be written in a directive; the job keeps its own logs, but not
 #: what is said before they are there: a claim that cannot be made, an end before the script begins
 NO_LOG = "/dev/null"
+#: reason of a job that a scheduler ended because its node could not open that log
+LOG_NOT_OPENED = "its log could not be opened on the node"
 
 
 def plain(value: str, what: str) -> str:

@@ -8,6 +8,7 @@
 #PBS -q volta_gpu
 #PBS -P volta_pilot
 #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4:mem=262144mb
+#PBS -l place=scatter
 #PBS -l walltime=00:20:00
 
 # shellcheck disable=SC2016,SC2317,SC2329  # user text in single quotes stays as it is; traps call functions
