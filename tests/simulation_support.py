@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.jobs.attempts import Workshop
+from harness.jobs.attempts import CLAIMED_CODE, UNWRITABLE_CODE, Workshop
 from harness.jobs.drive import Driver, one_by_one
 from harness.jobs.ledger import Ledger
 from harness.jobs.lock import locked
@@ -84,6 +84,7 @@ class Job:
     paths: AttemptLayout = AttemptLayout(Path())
     state: JobState = JobState.QUEUED
     forgotten: bool = False
+    exit_status: int | None = None
 
 
 @dataclass
@@ -92,12 +93,14 @@ class Scheduler:
 
     ``fate(name)`` is what becomes of a job (in a group: of ``name/point/attempt``): ok, fail, timeout, vanish (no
     evidence, and the scheduler forgets it), silent (ends without evidence but is remembered as a success), stuck
-    (can never run).
+    (can never run), requeue (stopped and put back into the queue, for ``back_s``), requeue_killed (so that it left no
+    exit record), unwritable (its directory cannot be seen where it runs).
     """
 
     clock: Clock
     fate: Callable[[str], str] = lambda _name: "ok"
     lasts_s: float = 20.0
+    back_s: float = 3600.0
     answers: Callable[[str], str] = lambda _name: "accepted"
     delay_s: Callable[[str], float] = lambda _name: 0.0
     is_down: Callable[[], bool] = lambda: False
@@ -180,10 +183,19 @@ class Scheduler:
         stuck = self._fate(job) == "stuck" and not job.state.ended
         reason = "Can Never Run" if stuck else ""
         return Observation(
-            job_id=job.id, state=state, native_state="X", job_name=job.name, reason=reason, never_runnable=stuck
+            job_id=job.id,
+            state=state,
+            native_state="X",
+            exit_status=job.exit_status,
+            job_name=job.name,
+            reason=reason,
+            never_runnable=stuck,
         )
 
     def _start(self, job: Job) -> None:
+        if self._fate(job) == "unwritable":
+            job.state, job.exit_status = JobState.FAILED, UNWRITABLE_CODE
+            return
         job.paths = job.waiting.pop(0)
         try:
             job.paths.claim.mkdir()
@@ -191,13 +203,19 @@ class Scheduler:
             if job.waiting:
                 self._start(job)
             else:
-                job.state = JobState.FAILED
+                job.state, job.exit_status = JobState.FAILED, CLAIMED_CODE
             return
         self.executed[f"{job.paths.root.parent.name}/{job.paths.root.name.partition('a')[0]}"] += 1
         job.state, job.ends_s = JobState.RUNNING, self.clock.now() + self.lasts_s
 
     def _end(self, job: Job) -> None:
         fate = self._fate(job)
+        if fate in ("requeue", "requeue_killed"):
+            if fate == "requeue":
+                self._finish(job, 143, "term")
+            job.waiting.insert(0, job.paths)
+            job.state, job.lands_s = JobState.QUEUED, self.clock.now() + self.back_s
+            return
         if fate in ("ok", "fail", "timeout"):
             self._finish(job, {"ok": 0, "fail": 1, "timeout": 143}[fate], "term" if fate == "timeout" else "exit")
         job.forgotten = fate == "vanish"

@@ -21,6 +21,7 @@ from harness.jobs.drive import Driver, Stop
 from harness.jobs.ledger import read_statuses
 from harness.jobs.modes import How, plan_batches
 from harness.jobs.provenance import outdated
+from harness.jobs.render import lost_log
 from harness.jobs.session import for_concurrency, opened
 from harness.jobs.tasks import missing_tasks, task_of, withheld
 from harness.layout import CampaignLayout
@@ -160,10 +161,12 @@ def _lasted_s(layout: CampaignLayout, key: AttemptKey) -> float | None:
 
 
 def show_doubts(driver: Driver, missing: Sequence[Task], console: Console) -> None:
-    """What will probably make jobs on a cluster fail."""
-    points = driver.workshop.campaign.points
-    for doubt in preflight.doubts(driver.workshop.cluster, [points[task.point_id] for task in missing]):
+    """What will probably make jobs on a cluster fail, or keep them from telling why they did."""
+    cluster, points = driver.workshop.cluster, driver.workshop.campaign.points
+    for doubt in preflight.doubts(cluster, [points[task.point_id] for task in missing]):
         console.print(f"[yellow]data[/]  {escape(doubt)}", soft_wrap=True)
+    if missing and (lost := lost_log(cluster, points[missing[0].point_id].placement, driver.workshop.layout.root)):
+        console.print(f"[yellow]log[/]   {escape(lost)}", soft_wrap=True)
 
 
 def show_outdated(outdated: Mapping[AttemptKey, Sequence[str]], console: Console) -> None:

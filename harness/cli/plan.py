@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from harness.model.campaign import Campaign
+    from harness.model.cluster import Cluster
     from harness.model.job import Placement
 
 SHOWN_ROWS = 50
@@ -38,13 +39,13 @@ Exit codes: 0 at least one point can run (refused ones are listed), 2 bad input,
 @click.option("--all", "show_all", is_flag=True, help=f"Every row, not the first {SHOWN_ROWS} only.")
 def plan(choice: SweepChoice, as_json: bool, show_all: bool) -> None:
     """Expand a sweep on a cluster: points, placements, refusals and the cost at most. Nothing is written."""
-    campaign, _ = choice.plan()
+    campaign, cluster = choice.plan()
     if as_json:
         import json
 
         click.echo(json.dumps({**campaign.model_dump(mode="json"), "cost": cost(campaign)}, ensure_ascii=False))
         return
-    _show(campaign, None if show_all else SHOWN_ROWS)
+    _show(campaign, [*campaign.notes, *_lost_log(campaign, cluster, choice)], None if show_all else SHOWN_ROWS)
 
 
 def cost(campaign: Campaign) -> dict[str, Any]:
@@ -58,7 +59,14 @@ def cost(campaign: Campaign) -> dict[str, Any]:
     }
 
 
-def _show(campaign: Campaign, rows: int | None) -> None:
+def _lost_log(campaign: Campaign, cluster: Cluster, choice: SweepChoice) -> list[str]:
+    from harness.jobs.render import lost_log
+
+    first = next(iter(campaign.points.values())).placement
+    return list(filter(None, [lost_log(cluster, first, choice.layout(campaign).root.absolute())]))
+
+
+def _show(campaign: Campaign, notes: Sequence[str], rows: int | None) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -74,7 +82,7 @@ def _show(campaign: Campaign, rows: int | None) -> None:
     wide.print(_points_table(campaign, requests, [*campaign.varied, *following], differing, rows))
     for line in [*([f"Every point: {', '.join(shared)}."] if shared else []), *_totals(campaign)]:
         print_prose(console, line)
-    for note in campaign.notes:
+    for note in notes:
         print_prose(console, Text.assemble(("note:", "yellow"), f" {note}"))
     if campaign.refusals:
         console.print(f"\n[yellow]{len(campaign.refusals)} refused:[/]")

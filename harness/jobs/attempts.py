@@ -30,6 +30,8 @@ _ATTEMPT = re.compile(r"r(\d+)a(\d+)")
 
 #: exit code of a job that found its attempt already claimed
 CLAIMED_CODE = 93
+#: exit code of a job whose node cannot write the attempt directory
+UNWRITABLE_CODE = 94
 #: inside a claim that the harness made itself, so that a late job cannot start any more
 FENCE = "by-harness"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from harness.jobs.attempts import CLAIMED_CODE
+from harness.jobs.attempts import CLAIMED_CODE, UNWRITABLE_CODE
+from harness.jobs.schedulers.words import LOG_NOT_OPENED
 from harness.model.job import JobState
 from harness.model.ledger import AttemptStatus
 
@@ -13,15 +14,24 @@ from harness.model.ledger import AttemptStatus
 NEVER_QUEUED = "the submission never reached the scheduler"
 NEVER_RUNNABLE = "can never run"
 NEVER_BEGAN = "its pack ended before its turn"
+#: of an attempt that has begun, and whose job waits once more
+REQUEUED = "its job was put back into the queue"
+NO_RECORD = "there is no exit record"
 #: begins the reason of what may still run although no job of it can be looked for: only ``harness retry`` submits it
 UNTOLD = "nothing tells its job any more"
 # the schedulers' own words, as they stand in a reason or a native state
 _HELD = re.compile(r"\bheld\b|JobHeld|REQUEUE_HOLD|RESV_DEL_HOLD", re.IGNORECASE)
 _NODE = re.compile(r"NODE_FAIL|BOOT_FAIL|LAUNCH_FAILED|node (?:failed|failure|down)", re.IGNORECASE)
-_MEMORY = re.compile(r"OUT_OF_MEMORY|out of memory|oom|\bmem(?:ory)? .*exceed|exceed\w* .*mem", re.IGNORECASE)
+_MEMORY = re.compile(
+    # not within a word: the words may hold a host, a module or a user of such a name
+    r"OUT_OF_MEMORY|out of memory|(?<![a-z])oom(?![a-z])|\bmem(?:ory)? .*exceed|exceed\w* .*mem",
+    re.IGNORECASE,
+)
 _PREEMPTED = re.compile(r"PREEMPT", re.IGNORECASE)
 _DEADLINE = re.compile(r"DEADLINE")
-_RERUN = re.compile(rf"exit (?:code|status) {CLAIMED_CODE}\b")
+_RERUN = re.compile(rf"exit status {CLAIMED_CODE}\b|{re.escape(REQUEUED)}")
+#: of a job that says so itself, and left nothing else; a program of the user's may end with the same code
+_UNWRITABLE = re.compile(rf"exit status {UNWRITABLE_CODE}; {re.escape(NO_RECORD)}|{re.escape(LOG_NOT_OPENED)}")
 #: an element's place in its array's id: ``4_7``, ``4[7].server``
 _ELEMENT = re.compile(r"^(\d+(?=_)|\d+\[(?=\d))(?:_?\d+)(\]?)")
 #: 128 + SIGKILL: the kernel's answer to a full memory, and a batch system's to whoever ignores TERM
@@ -43,7 +53,10 @@ NEXT_STEPS = {
     "not_begun": "harness retry {handle}; it never ran",
     "unknown_job": "see that no job works in its directory any more, then harness retry {handle}",
     "lost": "harness retry {handle}; look at the scheduler's own log first where it happens again",
-    "rerun": "harness retry {handle}; the scheduler ran it again after its node failed, which its claim forbade",
+    "rerun": "harness retry {handle}; the scheduler took it back (preempted, requeued, its node failed), and a run is "
+    "not begun twice",
+    "unwritable": "compute nodes cannot write its directory: keep results/ on a file system that they share with this "
+    "machine, and do not move it under its jobs; then harness retry {handle}",
     "setup": "see the log: modules, conda and staging run before the launcher",
     "killed": "often memory: look for the kernel's or the scheduler's word in the log, then harness retry {handle}",
     "failed": "see the log, mend it, then harness retry {handle}",
@@ -70,6 +83,11 @@ def next_step(status: AttemptStatus, scheduler: str, handle: str) -> str:
     return NEXT_STEPS[cause].format(handle=handle, job=job, release=release) if cause else ""
 
 
+def is_unwritable(reason: str) -> bool:
+    """Whether a job could not write where it was to leave its evidence, so that nothing behind it can either."""
+    return bool(_UNWRITABLE.search(reason))
+
+
 def names_cause(words: str) -> bool:
     """Whether a scheduler's words on a failed job say by what it failed."""
     return any(pattern.search(words) for pattern in (_NODE, _MEMORY, _PREEMPTED, _DEADLINE))
@@ -85,6 +103,7 @@ _RULES: tuple[tuple[str, Callable[[AttemptStatus], bool]], ...] = (
     ("dependency", lambda status: "DependencyNeverSatisfied" in status.reason),
     ("never_runnable", lambda status: status.reason.startswith(NEVER_RUNNABLE)),
     ("unknown_job", lambda status: status.reason.startswith(UNTOLD)),
+    ("unwritable", _says(_UNWRITABLE)),
     ("not_begun", lambda status: status.reason in (NEVER_BEGAN, NEVER_QUEUED)),
     ("node_failure", _says(_NODE)),
     ("out_of_memory", _says(_MEMORY)),

@@ -13,6 +13,7 @@ from harness.jobs.group_traces import group_of
 from harness.jobs.ledger import Ledger
 from harness.jobs.lock import CampaignLock
 from harness.jobs.room import Room
+from harness.jobs.schedulers.interface import Submitted
 from harness.jobs.site import Site
 from harness.jobs.submission import Batch, Submission, prepare
 from harness.jobs.tasks import task_of, withheld
@@ -26,6 +27,11 @@ from harness.model.ledger import NOTHING_KNOWN, AttemptKey, AttemptStatus
 REFUSALS_IN_A_ROW = 3
 BUSY_WAIT_S = 30.0
 RESUBMISSIONS = 3
+#: what to do about a submission that is refused for too many jobs though there are none
+NEVER_FITS = (
+    "none of your jobs is there, so waiting does not help: give the queue its max_queued_jobs in the cluster's file, "
+    "which makes arrays smaller, or name the account that may submit"
+)
 SLICE_S = 0.2
 
 Report = Callable[[AttemptKey, AttemptStatus], None]
@@ -73,6 +79,7 @@ class Driver:
     _lost_submissions: Counter[Task] = field(default_factory=Counter)
     say: Callable[[str], None] = print
     _refusals: int = 0
+    _refused_alone: int = 0
     _not_before: float = 0.0
 
     def __post_init__(self) -> None:
@@ -199,24 +206,34 @@ class Driver:
             self.sleep(min(left, SLICE_S))
 
     def _prepare(self, batch: Batch) -> Submission:
-        return prepare(self.workshop, batch, self.ledger.last, self.throttle, self.lock.hold)
+        known, last_group = self.ledger.last, self.ledger.last_group
+        return prepare(self.workshop, batch, known, self.throttle, self.lock.hold, last_group)
 
     def _submit(self, job: Submission) -> None:
         self._put_off = None
         self.ledger.intent(job.keys, job.job_name, str(job.script), job.group, job.batch.kind == "array")
         answer = self.site.submit(str(job.script), job.job_name)
         if answer.outcome == "accepted":
-            self._refusals = 0
+            self._refusals = self._refused_alone = 0
             self.ledger.submitted(job.job_ids(self.site, answer.job_id))
         elif answer.outcome == "refused":
-            self.ledger.refused(job.keys, answer.message)
-            self._refused(job, answer.message, answer.retryable)
+            never = self._never_fits(answer)
+            message = f"{answer.message}; {NEVER_FITS}" if never else answer.message
+            self.ledger.refused(job.keys, message)
+            self._refused(job, message, answer.retryable and not never)
         else:
             self.ledger.note(f"no clear answer to the submission of {job.job_name}: {answer.message}")
             self._waiting.unclear(answer.message)
             self._not_before = self.clock() + BUSY_WAIT_S
         for key in job.keys:
             self.report(key, self.ledger.statuses[key])
+
+    def _never_fits(self, answer: Submitted) -> bool:
+        """Whether it was refused for the number of the user's jobs twice in a row though there is none: once may be
+        a job that has only just ended."""
+        is_alone = answer.by_count and self.room.is_empty()
+        self._refused_alone = self._refused_alone + 1 if is_alone else 0
+        return self._refused_alone > 1
 
     def _refused(self, job: Submission, message: str, retryable: bool) -> None:
         if retryable:

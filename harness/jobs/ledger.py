@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from harness.files import Appender, read_json_lines, read_lines, sealed_line
+from harness.jobs.group_traces import is_group_name
 from harness.model.job import JobState
 from harness.model.ledger import NOTE, AttemptKey, AttemptStatus, apply, fold
 
@@ -54,6 +55,8 @@ class Ledger:
         self.is_text_only = _is_text_only(record for record in records if record is not None)
         #: the highest attempt of each task, by point and repeat
         self.last: dict[tuple[str, int], int] = {}
+        #: the highest number of a group
+        self.last_group = 0
         self._note_last(self.statuses)
         self._appender = Appender(path, sealed_line)
 
@@ -94,7 +97,7 @@ class Ledger:
 
     def _write_all(self, changes: Sequence[tuple[AttemptKey, str, Mapping[str, Any]]]) -> None:
         """Records of different attempts, made durable together; those that change nothing are left out."""
-        records, news = [], {}
+        records, news = [], dict[AttemptKey, AttemptStatus]()
         for key, kind, fields in changes:
             record = {"record": kind, "unix_s": self._now(), **key._asdict(), **fields}
             old = self.statuses.get(key)
@@ -107,9 +110,11 @@ class Ledger:
             self.statuses.update(news)
             self._note_last(news)
 
-    def _note_last(self, keys: Iterable[AttemptKey]) -> None:
-        for point_id, repeat, attempt in keys:
+    def _note_last(self, statuses: Mapping[AttemptKey, AttemptStatus]) -> None:
+        for (point_id, repeat, attempt), status in statuses.items():
             self.last[point_id, repeat] = max(attempt, self.last.get((point_id, repeat), 0))
+            if status.group and is_group_name(status.group):
+                self.last_group = max(self.last_group, int(status.group[1:]))
 
     def close(self) -> None:
         self._appender.close()

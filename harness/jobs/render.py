@@ -12,9 +12,10 @@ import harness
 from harness import catalog
 from harness.errors import UserError
 from harness.jobs import launchers
-from harness.jobs.attempts import CLAIMED_CODE
+from harness.jobs.attempts import CLAIMED_CODE, UNWRITABLE_CODE
 from harness.jobs.launchers import Shell, quote
 from harness.jobs.schedulers.interface import Scheduler
+from harness.jobs.schedulers.words import NO_LOG
 from harness.layout import AttemptLayout
 from harness.model.cluster import Cluster
 from harness.model.job import Placement, RunSpec
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     import jinja2
 
 BODY_TEMPLATE = "body.sh.j2"
-#: exit code of a job whose node cannot write the attempt directory
-UNWRITABLE_CODE = 94
 #: copies at a time when staging to node-local storage; one stream does not fill a parallel file system's link
 STAGE_STREAMS = 8
 
@@ -109,6 +108,24 @@ class Scripts:
             **_staging(cluster, placement),
             **_launch(cluster, placement, source, reads_data),
         }
+
+
+def lost_log(cluster: Cluster, placement: Placement, directory: Path) -> str:
+    """Why the scheduler's own logs of jobs under ``directory`` are not kept, in words; empty where they are.
+
+    Raises:
+        UserError: for values that the scheduler cannot be given.
+    """
+    scheduler = scheduler_of(cluster)
+    here, elsewhere = (
+        set(scheduler.directives(cluster, placement, "job", f"{folder}/scheduler.log")) for folder in (directory, "/a")
+    )
+    if not any(line.endswith(NO_LOG) for line in here - elsewhere):
+        return ""
+    return (
+        f"{directory} cannot be written in a line of {scheduler.PREFIX}, so the scheduler's own log of each job is not "
+        "kept: what goes wrong before a run begins is not told; a path of letters, digits and . _ @ + - keeps it"
+    )
 
 
 def scheduler_of(cluster: Cluster) -> Scheduler:

@@ -50,6 +50,11 @@ class Room:
         active = {job_of(key, status) for key, status in self.ledger.statuses.items() if not status.state.ended}
         return len(active)
 
+    def is_empty(self) -> bool:
+        """Whether the scheduler says that the user has no job there, this campaign's or another."""
+        jobs = self.site.jobs()
+        return jobs is not None and not any(job.state is None or not job.state.ended for job in jobs)
+
     def others(self) -> int:
         """The user's jobs that are not this campaign's; when the scheduler is silent, as many as it said last."""
         now = self.clock()

@@ -61,13 +61,15 @@ def prepare(
     known: Mapping[tuple[str, int], int],
     throttle: int | None,
     breathe: Callable[[], None] = lambda: None,
+    last_group: int = 0,
 ) -> Submission:
     """As :func:`write`, durably, for the next attempts of the tasks.
 
     Args:
         known: the last attempt of each point and repeat that the ledger knows; new ones get higher numbers.
+        last_group: the highest number of a group that the ledger knows.
     """
-    job = write(workshop, batch, workshop.next_keys(batch.tasks, known), throttle, breathe)
+    job = write(workshop, batch, workshop.next_keys(batch.tasks, known), throttle, breathe, last_group)
     if job.group:
         sync_file_system(job.script.parent)
     else:
@@ -81,6 +83,7 @@ def write(
     keys: tuple[AttemptKey, ...],
     throttle: int | None = None,
     breathe: Callable[[], None] = lambda: None,
+    last_group: int = 0,
 ) -> Submission:
     """Write the batch's attempts and its script; nothing is submitted yet, and nothing is durable.
 
@@ -90,11 +93,12 @@ def write(
         keys: the new attempt of each task.
         throttle: elements of an array that may run at once.
         breathe: called between attempts, since a thousand of them take their time on a slow file system.
+        last_group: a new group gets a higher number, and a higher one than those on disk: so no two jobs share a name.
     """
     if batch.kind == "single":
         key, attempt, spec = workshop.make(batch.tasks[0], keys[0].attempt)
         return Submission(batch, (key,), spec.job_name, attempt.script)
-    group, paths = _new_group(workshop, batch, keys)
+    group, paths = _new_group(workshop, batch, keys, last_group)
     body = SharedBodies(workshop, group, paths)
     roots = []
     for task, key in zip(batch.tasks, keys, strict=True):
@@ -106,10 +110,10 @@ def write(
     return Submission(batch, keys, group.job_name, paths.script, group.name)
 
 
-def _new_group(workshop: Workshop, batch: Batch, keys: tuple[AttemptKey, ...]) -> tuple[Group, GroupLayout]:
+def _new_group(workshop: Workshop, batch: Batch, keys: tuple[AttemptKey, ...], last: int) -> tuple[Group, GroupLayout]:
     assert batch.kind != "single", "an attempt alone has no group"
     taken = (int(path.name[1:]) for path in workshop.layout.groups.glob("g[0-9]*") if path.name[1:].isdecimal())
-    number = 1 + max(taken, default=0)
+    number = 1 + max([last, *taken])
     name, campaign = f"g{number}", workshop.campaign
     paths = workshop.layout.group(name)
     paths.root.mkdir(parents=True)

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from harness.jobs.attempts import Workshop, fence, has_started
-from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED, NEVER_RUNNABLE, names_cause
+from harness.jobs.attempts import CLAIMED_CODE, Workshop, fence, has_started
+from harness.jobs.causes import (
+    NEVER_BEGAN,
+    NEVER_QUEUED,
+    NEVER_RUNNABLE,
+    NO_RECORD,
+    REQUEUED,
+    is_unwritable,
+    names_cause,
+)
 from harness.jobs.group_traces import is_group_name
 from harness.jobs.interval import Interval
 from harness.jobs.ledger import Ledger
@@ -41,6 +49,8 @@ class Watcher:
         self._interval = Interval(pace.ask_first_s, pace.ask_most_s)
         self._gone: dict[AttemptKey, float] = {}
         self._told: dict[AttemptKey, Observation] = {}
+        #: since when the scheduler says that the job of a run that has begun waits
+        self._requeued: dict[AttemptKey, float] = {}
         self._cancelled: set[AttemptKey] = set()
         self._seen: dict[AttemptKey, Observation] = {}
         self._packs = Packs(workshop, ledger)
@@ -100,8 +110,7 @@ class Watcher:
                     )
         self.hurry()
         complaints = self._site.cancel(self._job_ids(chosen))
-        if not complaints:
-            self._cancelled |= chosen
+        self._cancelled |= chosen
         return [*complaints, *going_on]
 
     def _job_ids(self, keys: Collection[AttemptKey]) -> list[str]:
@@ -135,6 +144,10 @@ class Watcher:
             if not self._ledger.statuses[key].state.ended and has_started(self._workshop.paths(key)):
                 self._ledger.state(key, JobState.RUNNING, "its script has started")
             return False
+        if verdict.state is JobState.CANCELLED and self._packs.has_moved_on(key):
+            # nobody ends one run of a pack alone: it was taken back as a whole, and begun again
+            reason = f"{verdict.reason}; {REQUEUED}, and went on behind it"
+            verdict = verdict._replace(state=JobState.FAILED, reason=reason)
         if self._may_be_explained(key, verdict) and self._must_be_told(key):
             return False
         if verdict.from_outside and self._may_lag(key, verdict):
@@ -188,6 +201,11 @@ class Watcher:
         observation = self._packs.of_attempt(key, observation)
         if observation.if_unbegun and has_started(self._workshop.paths(key)):
             observation = Observation(job_id=observation.job_id, state=None)
+        if self._was_requeued(key, observation):
+            if self._clock() - self._requeued.setdefault(key, self._clock()) >= self._pace.grace_s:
+                self._give_back(key, observation)
+            return
+        self._requeued.pop(key, None)
         state = observation.state
         if state is not None and not state.ended:
             self._gone.pop(key, None)
@@ -207,10 +225,29 @@ class Watcher:
         if is_over and state is None:
             self._ledger.state(key, JobState.CANCELLED, "cancelled before it began")
             return
-        if self._packs.holds(key) and self._never_began(key, observation):
-            return
         verdict = without_evidence(observation)
+        if self._packs.holds(key) and not is_unwritable(verdict.reason) and self._never_began(key, observation):
+            return
         self._ledger.state(key, verdict.state, verdict.reason, verdict.exit_status, observation.native_state)
+
+    def _was_requeued(self, key: AttemptKey, observation: Observation) -> bool:
+        """Whether the scheduler has taken the job back of a run that has begun; begun once more, it would only find its
+        claim. The claim alone does not tell: an answer may be some moments old."""
+        if observation.state is not JobState.QUEUED or not has_started(self._workshop.paths(key)):
+            return False
+        seen = self._seen.get(key)
+        return (seen is not None and seen.state is JobState.RUNNING) or self._workshop.verdict(key) is not None
+
+    def _give_back(self, key: AttemptKey, observation: Observation) -> None:
+        """End the attempt whose job was requeued, and the job with it; a pack goes on with the runs not begun yet."""
+        job_ids = [] if self._packs.holds(key) else self._job_ids({key})
+        reason = f"{REQUEUED} ({observation.reason})" if observation.reason else REQUEUED
+        told = observation.model_copy(update={"state": JobState.FAILED, "reason": reason})
+        self._told[key], self._gone[key] = told, self._requeued[key]
+        self._site.cancel(job_ids)
+        if not self._weigh(key):
+            verdict = without_evidence(told)
+            self._ledger.state(key, verdict.state, verdict.reason, native_state=observation.native_state)
 
     def _never_began(self, key: AttemptKey, observation: Observation) -> bool:
         """An attempt whose pack ended before its turn: nothing was measured and nothing failed."""
@@ -262,7 +299,9 @@ def explained(verdict: Verdict, told: Observation | None) -> str:
         return verdict.reason
     if not verdict.from_outside and not names_cause(f"{told.native_state} {told.reason}"):
         return verdict.reason
-    return f"{verdict.reason}; the scheduler says {told.native_state}" + (f": {told.reason}" if told.reason else "")
+    again = f" with exit status {CLAIMED_CODE}" if told.exit_status == CLAIMED_CODE else ""
+    why = f": {told.reason}" if told.reason else ""
+    return f"{verdict.reason}; the scheduler says {told.native_state}{again}{why}"
 
 
 def without_evidence(observation: Observation) -> Verdict:
@@ -273,6 +312,6 @@ def without_evidence(observation: Observation) -> Verdict:
     if observation.state is JobState.SUCCEEDED:
         return Verdict(JobState.LOST, "the scheduler reports success, but the run left no exit record")
     status = f" with exit status {observation.exit_status}" if observation.exit_status else ""
-    reason = f"the scheduler says {observation.native_state}{status}; there is no exit record"
+    reason = f"the scheduler says {observation.native_state}{status}; {NO_RECORD}"
     reason += f"; {observation.reason}" if observation.reason else ""
     return Verdict(observation.state, reason, observation.exit_status)

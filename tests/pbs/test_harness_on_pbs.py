@@ -18,6 +18,7 @@ from sites.pbs.site import FakePbs
 from sites.projects import Project, output_of, project, replay
 
 from harness.files import read_json_lines
+from harness.jobs.causes import cause_of
 from harness.model.evidence import read_exit
 
 pytestmark = [
@@ -67,7 +68,7 @@ def test_a_sweep_is_measured_once(fake_pbs: FakePbs, make: Make) -> None:
 
 def test_two_nodes_two_ranks_each(make: Make) -> None:
     sweep = replay(matrix={"nodes": [2]}, base={"workload": "replay", "ranks_per_node": 2, "cpu_cores": 2})
-    work = make(sweep, directives={"place": "scatter"})
+    work = make(sweep)
     done = work.harness("run", "--no-report")
     assert done.returncode == 0, output_of(done)
     (attempt,) = work.layout.runs.glob("*/r0a1")
@@ -82,6 +83,9 @@ def test_paths_of_any_kind(make: Make, directory: str, tmp_path: Path) -> None:
     done = work.harness("run", "--no-report")
     assert done.returncode == 0, output_of(done)
     assert work.states() == ["SUCCEEDED"]
+    assert "own log of each job is not kept" in done.stdout
+    planned = work.harness("plan")
+    assert "own log of each job is not kept" in " ".join(planned.stdout.split())
     assert not list(tmp_path.rglob("pwned"))
 
 
@@ -107,6 +111,26 @@ def test_a_walltime_that_runs_out(make: Make) -> None:
     work = make(replay(60.0, walltime="00:00:03", matrix={"workers": [1]}))
     assert work.harness("run", "--no-report").returncode == 1
     assert work.states() == ["TIMED_OUT"]
+
+
+@pytest.mark.parametrize("mode", ["single", "array", "pack"])
+def test_nodes_that_do_not_see_the_project(fake_pbs: FakePbs, make: Make, mode: str) -> None:
+    fake_pbs.set(scheduling=False)
+    work = make(replay())
+    assert work.harness("submit", "--mode", mode).returncode == 0
+    elsewhere, jobs = work.root.with_name("elsewhere"), work.job_ids()
+    work.root.rename(elsewhere)
+    try:
+        fake_pbs.set(scheduling=True)
+        for job in jobs:
+            fake_pbs.wait(job)
+    finally:
+        elsewhere.rename(work.root)
+    done = work.harness("wait")
+    assert done.returncode == 1
+    assert work.states() == ["FAILED", "FAILED"], work.reasons()
+    assert {cause_of(status) for status in work.statuses().values()} == {"unwritable"}
+    assert len(fake_pbs.jobs()) == {"single": 2, "array": 1, "pack": 1}[mode]
 
 
 def test_deleted_from_outside_and_run_again(fake_pbs: FakePbs, make: Make, gate: Gate) -> None:

@@ -14,7 +14,8 @@
 
 set -u
 index=${SLURM_ARRAY_TASK_ID:?is not set: this script is a job array}
-mapfile -d '' -t attempts <'/home/user/it'"'"'s a group/attempts'
+attempts=()
+while IFS= read -r -d '' attempt; do attempts+=("$attempt"); done <'/home/user/it'"'"'s a group/attempts'
 if [ -z "${attempts[index]:-}" ]; then
   printf 'harness: no attempt %s in %s on %s\n' "$index" '/home/user/it'"'"'s a group/attempts' "$(uname -n)" >&2
   exit 94

@@ -13,6 +13,7 @@
 set -u
 child=
 stopped=
+begun=
 stop() {
   stopped=1
   interrupted=1
@@ -30,11 +31,15 @@ attempt() {
   while :; do
     interrupted=
     wait "$child"
+    status=$?
     [ -n "$interrupted" ] || break
   done
   child=
+  [ "$status" = 94 ] || ! [ -e "$2/job.sh" ] || begun=1
 }
 
 attempt 5402 '/home/user/it'"'"'s here/r0a1'
 attempt 62 '/home/user/it'"'"'s here/r1a1'
-[ -z "$stopped" ]
+[ -z "$stopped" ] || exit 1
+# no attempt can be seen or written here: that is no end of a pack
+[ -n "$begun" ] || exit 94

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED, NEXT_STEPS, UNTOLD, cause_of, next_step
-from harness.jobs.schedulers import pbs
+from harness.jobs.causes import NEVER_BEGAN, NEVER_QUEUED, NEXT_STEPS, REQUEUED, UNTOLD, cause_of, next_step
+from harness.jobs.schedulers import pbs, slurm, torque
+from harness.jobs.schedulers.interface import Answer
 from harness.jobs.watch import without_evidence
 from harness.model.job import JobState, Observation
 from harness.model.ledger import AttemptStatus
@@ -36,6 +37,19 @@ ENDS: list[tuple[str, JobState, dict[str, Any]]] = [
     ("setup", JobState.FAILED, {"reason": "setup failed: module load failed: openmpi"}),
     ("killed", JobState.FAILED, {"reason": "exit code 137", "exit_status": 137}),
     ("failed", JobState.FAILED, {"reason": "exit code 1", "exit_status": 1}),
+    ("out_of_memory", JobState.FAILED, {"reason": "exit code 1; the scheduler says FAILED: oom-kill event"}),
+    ("setup", JobState.FAILED, {"reason": "setup failed: no mpirun on bloom12: see modules"}),
+    ("setup", JobState.FAILED, {"reason": "setup failed: conda activate failed: /home/broomfield/env"}),
+    (
+        "failed",
+        JobState.FAILED,
+        {"reason": "the scheduler says F; there is no exit record; Job run at noon on (room2)"},
+    ),
+    ("rerun", JobState.FAILED, {"reason": "stopped after 3 s; the scheduler says F with exit status 93"}),
+    ("rerun", JobState.FAILED, {"reason": f"stopped after 3 s; the scheduler says PENDING: {REQUEUED} (Priority)"}),
+    ("failed", JobState.FAILED, {"reason": "exit code 93", "exit_status": 93}),
+    ("unwritable", JobState.FAILED, {"reason": "the scheduler says F with exit status 94; there is no exit record"}),
+    ("failed", JobState.FAILED, {"reason": "exit code 94; the scheduler says FAILED", "exit_status": 94}),
 ]
 
 
@@ -47,7 +61,7 @@ def test_causes(cause: str, state: JobState, facts: dict[str, Any]) -> None:
 
 
 def test_every_cause_can_be_told() -> None:
-    assert {cause for cause, _, _ in ENDS} - {""} == NEXT_STEPS.keys() - {"rerun"}
+    assert {cause for cause, _, _ in ENDS} - {""} == NEXT_STEPS.keys()
 
 
 @pytest.mark.parametrize(("scheduler", "command"), [("slurm", "scontrol release 17"), ("pbs", "qrls 17")])
@@ -83,3 +97,29 @@ def test_pbs_memory_kill_without_a_comment() -> None:
 def test_a_job_that_ended_without_evidence_is_described() -> None:
     seen = Observation(job_id="7", state=JobState.FAILED, native_state="NODE_FAIL", reason="node3 is down")
     assert without_evidence(seen).reason == "the scheduler says NODE_FAIL; there is no exit record; node3 is down"
+
+
+def cause_without_evidence(observation: Observation | None) -> str:
+    assert observation is not None
+    verdict = without_evidence(observation)
+    return cause_of(AttemptStatus(state=verdict.state, reason=verdict.reason, exit_status=verdict.exit_status))
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [("-9", "unwritable"), ("-10", "out_of_memory"), ("-12", "failed"), ("94", "unwritable"), ("137", "killed")],
+)
+def test_what_torques_own_exit_statuses_say(status: str, cause: str) -> None:
+    record = {"job_state": "C", "exit_status": status, "comment": "Job started on Sun Nov 22 at 07:00"}
+    assert cause_without_evidence(torque.observe("7.srv", record)) == cause
+
+
+def test_a_log_that_pbs_could_not_open() -> None:
+    record = {"job_state": "F", "Exit_status": "-9", "substate": "93", "comment": "Job run at noon on (n1) and failed"}
+    assert cause_without_evidence(pbs.observe("7.srv", record)) == "unwritable"
+
+
+def test_a_log_that_slurm_could_not_open() -> None:
+    answers = [Answer(0, "", ""), Answer(0, "7|FAILED|0:53|None|h1\n8|FAILED|53:0|None|h2\n", "")]
+    seen = slurm.parse_status(["7", "8"], answers)
+    assert [cause_without_evidence(seen[job_id]) for job_id in ("7", "8")] == ["unwritable", "failed"]

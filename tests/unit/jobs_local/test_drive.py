@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from simulation_support import Crash, Killer, World, campaign
+from simulation_support import Crash, Job, Killer, World, campaign
 
 from harness import files
 from harness.errors import HarnessError
 from harness.jobs import attempts
+from harness.jobs.causes import cause_of
 from harness.jobs.drive import Driver
 from harness.jobs.ledger import Ledger
+from harness.jobs.schedulers.interface import Submitted
 from harness.jobs.session import ELSEWHERE_S, give_up_elsewhere
 from harness.jobs.tasks import missing_tasks
 from harness.jobs.watch import NEVER_QUEUED
@@ -301,3 +304,101 @@ def test_local_jobs_of_another_host_are_left_alone_until_they_must_be_over(world
         assert driver.ledger.statuses[key].state is JobState.LOST
 
     world.session(act)
+
+
+@pytest.mark.parametrize(
+    ("fate", "said"),
+    [
+        ("requeue", "stopped after 20 s; the scheduler says X: its job was put back into the queue"),
+        ("requeue_killed", "the scheduler says X; there is no exit record; its job was put back into the queue"),
+    ],
+)
+def test_a_run_whose_job_was_put_back_has_failed_and_the_job_is_ended(fate: str, said: str, world: World) -> None:
+    """The job waits for an hour; it would only find its claim."""
+    world.scheduler.fate = lambda name: fate if name.endswith("r0a1") else "ok"
+    ledger = world.session(run_missing)
+    assert states(ledger) == {"FAILED": 3, "SUCCEEDED": 3}
+    assert {status.reason for status in ledger.statuses.values() if status.state is JobState.FAILED} == {said}
+    assert {cause_of(status) for status in ledger.statuses.values()} == {"", "rerun"}
+    assert world.clock.now() < 1000 + world.scheduler.back_s
+    assert len(world.scheduler.cancelled) == 3
+    assert sorted(world.scheduler.executed.values()) == [1] * 6
+
+
+def test_a_scheduler_is_not_asked_at_once_again_and_again_about_a_job_that_it_put_back(world: World) -> None:
+    world.scheduler.fate = lambda _name: "requeue"
+    world.session(run_missing)
+    assert world.scheduler.questions < 40
+
+
+def test_a_run_that_was_begun_once_more_while_nobody_looked_is_told_as_such(world: World) -> None:
+    world.scheduler.fate, world.scheduler.back_s = lambda _name: "requeue", 10.0
+    world.session(lambda d: d.submit_all(d.workshop.campaign.tasks))
+    for _ in range(4):
+        world.clock.sleep(20)
+    ledger = world.session(lambda d: d.run([]))
+    assert {status.reason for status in ledger.statuses.values()} == {
+        "stopped after 20 s; the scheduler says X with exit status 93"
+    }
+    assert {cause_of(status) for status in ledger.statuses.values()} == {"rerun"}
+
+
+def test_an_answer_that_is_some_moments_old_ends_no_run(world: World) -> None:
+    """A site may have qstat answer from a store: what has begun is still said to wait."""
+    fresh, begun_s = world.scheduler._seen, world.clock.now()
+
+    def stale(job: Job) -> Observation:
+        is_old = job.state is JobState.RUNNING and world.clock.now() < begun_s + 200
+        return fresh(job).model_copy(update={"state": JobState.QUEUED}) if is_old else fresh(job)
+
+    world.scheduler._seen, world.scheduler.lasts_s = stale, 400.0  # type: ignore[method-assign]
+    assert states(world.session(run_missing)) == {"SUCCEEDED": 6}
+    assert world.scheduler.cancelled == []
+
+
+def limited(world: World, most: int) -> None:
+    """The scheduler takes no more than so many jobs of the user's at a time."""
+    submit = world.scheduler.submit
+
+    def within_limit(script: str, job_name: str) -> Submitted:
+        living = [job for job in world.scheduler.known.values() if not job.state.ended]
+        if len(living) >= most:
+            world.scheduler.offered.append(job_name)
+            return Submitted("refused", message="MaxSubmitJobLimit", retryable=True, by_count=True)
+        return submit(script, job_name)
+
+    world.scheduler.submit = within_limit  # type: ignore[method-assign]
+
+
+def test_a_full_queue_is_waited_for(world: World) -> None:
+    limited(world, 2)
+    ledger = world.session(run_missing)
+    assert states(ledger) == {"SUCCEEDED": 6}
+
+
+def test_a_limit_that_no_job_fits_is_not_waited_for(world: World) -> None:
+    """As of an account that may submit nothing, or an array larger than the limit."""
+    limited(world, 0)
+    with pytest.raises(
+        HarnessError, match="3 jobs in a row were refused, 3 were not offered: MaxSubmitJobLimit; none of"
+    ):
+        world.session(run_missing)
+    assert len(world.scheduler.offered) == 4
+    assert world.clock.now() < 1000 + 120
+
+
+def test_what_waited_is_cancelled_though_another_job_had_ended_already(world: World) -> None:
+    """qdel complains of the one; of the others a site without history keeps no record."""
+    world.scheduler.delay_s = lambda _name: 1e6
+
+    def cancel(ids: Sequence[str]) -> list[str]:
+        for job in world.scheduler.known.values():
+            job.forgotten = True
+        return ["qdel: Job has finished 1.far"] if ids else []
+
+    def act(driver: Driver) -> None:
+        driver.submit_all(driver.workshop.campaign.tasks)
+        driver.cancel_active(60)
+
+    world.scheduler.cancel = cancel  # type: ignore[method-assign]
+    assert states(world.session(act)) == {"CANCELLED": 6}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from simulation_support import Crash, Killer, World, campaign
 
 from harness import files
 from harness.jobs import attempts, submission
+from harness.jobs.causes import cause_of
 from harness.jobs.drive import Driver
 from harness.jobs.ledger import Ledger
 from harness.jobs.submission import Batch, Kind
@@ -115,6 +117,51 @@ def test_a_pack_that_was_stopped_while_nobody_looked_is_completed_once(tmp_path:
     ledger = world.session(run_missing)
     assert states(ledger) == {"SUCCEEDED": 6, "TIMED_OUT": 1, "LOST": 3}
     assert sorted(world.scheduler.executed.values()) == [1, 1, 1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["array", "pack"])
+def test_a_new_group_never_takes_the_name_of_one_whose_directory_is_gone(kind: Kind, tmp_path: Path) -> None:
+    world = world_of(tmp_path, kind, size=3)
+    first = world.plan.tasks[:3]
+    world.session(lambda driver: driver.submit_all(first))
+    shutil.rmtree(world.layout.groups)
+    ledger = world.session(run_missing)
+    assert states(ledger) == {"SUCCEEDED": 6}
+    assert sorted({status.group for status in ledger.statuses.values()}) == ["g1", "g2"]
+    assert len(set(world.scheduler.offered)) == 2
+
+
+def test_a_pack_that_was_put_back_goes_on_where_it_was(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "pack")
+    requeued = is_attempt(world, 2)
+    world.scheduler.fate = lambda name: "requeue" if requeued(name) else "ok"
+    ledger = world.session(run_missing)
+    assert states(ledger) == {"SUCCEEDED": 5, "FAILED": 1}
+    assert {cause_of(status) for status in ledger.statuses.values()} == {"", "rerun"}
+    assert (len(world.scheduler.offered), world.scheduler.cancelled) == (1, [])
+    assert sorted(world.scheduler.executed.values()) == [1] * 6
+
+
+def test_a_pack_that_was_begun_again_while_nobody_looked_was_cancelled_by_nobody(tmp_path: Path) -> None:
+    world = world_of(tmp_path, "pack")
+    requeued = is_attempt(world, 2)
+    world.scheduler.fate, world.scheduler.back_s = lambda name: "requeue" if requeued(name) else "ok", 10.0
+    world.session(submit_missing)
+    for _ in range(30):
+        world.clock.sleep(10)
+    ledger = world.session(lambda driver: driver.run([]))
+    assert states(ledger) == {"SUCCEEDED": 5, "FAILED": 1}
+    assert {cause_of(status) for status in ledger.statuses.values()} == {"", "rerun"}
+
+
+@pytest.mark.parametrize("kind", ["array", "pack"])
+def test_nodes_that_do_not_see_the_campaign_are_told_of_once(kind: Kind, tmp_path: Path) -> None:
+    world = world_of(tmp_path, kind)
+    world.scheduler.fate = lambda _name: "unwritable"
+    ledger = world.session(run_missing)
+    assert states(ledger) == {"FAILED": 6}
+    assert {cause_of(status) for status in ledger.statuses.values()} == {"unwritable"}
+    assert len(world.scheduler.offered) == 1
 
 
 def test_a_forgotten_pack_loses_the_run_it_was_in_and_repeats_the_others(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from jobs_support import make_cluster, make_placement
 from sites.processes import wait_for
 
 from harness.errors import UserError
+from harness.jobs.attempts import UNWRITABLE_CODE
 from harness.jobs.groups import ARRAY_MAP, PACK_OVERHEAD_S, array_map, render_array, render_pack
 from harness.jobs.render import package_root
 
@@ -117,3 +118,26 @@ def test_different_resources_do_not_mix() -> None:
     with pytest.raises(UserError, match="different resources"):
         tasks = [(Path("/a"), placement) for placement in placements]
         render_pack(make_cluster("pbs"), tasks, "hname", Path("/a"), ROOT)
+
+
+def test_an_array_needs_nothing_of_bash_that_old_nodes_lack(tmp_path: Path) -> None:
+    """mapfile splits at NUL bytes from bash 4.4 on; CentOS 7 has 4.2."""
+    (tmp_path / ARRAY_MAP).write_bytes(array_map(make_attempts(tmp_path, "exit 3", "exit 4")))
+    (tmp_path / "old-bash").write_text("enable -n mapfile readarray\n")
+    text = render_array(make_cluster("torque"), [make_placement()] * 2, "hname", tmp_path, ROOT)
+    old = {**os.environ, "BASH_ENV": str(tmp_path / "old-bash"), "PBS_ARRAYID": "1"}
+    assert subprocess.run(["bash", "-c", text], env=old).returncode == 4
+
+
+def test_a_pack_of_which_nothing_can_be_seen_or_written_says_so(tmp_path: Path) -> None:
+    """Else it would pass over all of its attempts, and end as if it had run them."""
+    attempts = [*make_attempts(tmp_path, f"exit {UNWRITABLE_CODE}"), tmp_path / "not seen here"]
+    pack = render_pack(make_cluster("slurm"), [(a, make_placement()) for a in attempts], "hname", tmp_path, ROOT)
+    assert subprocess.run(["bash", "-c", pack], capture_output=True).returncode == UNWRITABLE_CODE
+
+
+def test_a_pack_goes_on_where_one_attempt_is_gone(tmp_path: Path) -> None:
+    attempts = [tmp_path / "removed", *make_attempts(tmp_path, "exit 3")]
+    pack = render_pack(make_cluster("slurm"), [(a, make_placement()) for a in attempts], "hname", tmp_path, ROOT)
+    assert subprocess.run(["bash", "-c", pack], capture_output=True).returncode == 0
+    assert ran(tmp_path) == ["0"]

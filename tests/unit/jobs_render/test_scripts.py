@@ -9,7 +9,7 @@ import pytest
 from jobs_support import make_cluster, make_placement, make_spec
 
 from harness.jobs import launchers
-from harness.jobs.render import Scripts, package_root, render_job, render_shared
+from harness.jobs.render import Scripts, lost_log, package_root, render_job, render_shared
 
 ROOT = package_root()
 STAGED = {"data_path": "/scratch/mnist", "data_scope": "node", "stage_from": "/hpctmp/mnist"}
@@ -44,3 +44,19 @@ def test_what_equal_requests_have_in_common_is_made_once(monkeypatch: pytest.Mon
     texts = {scripts.job(spec, Path(f"/results/{number}")) for number, spec in enumerate(SPECS)}
     assert len(texts) == len(SPECS)
     assert len(launched) == len({(spec.placement, spec.axes.dataset) for spec in SPECS}) == 8
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "folder", "is_lost"),
+    [
+        ("pbs", "/home/me/results/c", False),
+        ("pbs", "/home/my files/c", True),
+        ("torque", "/home/müller/c", True),
+        ("slurm", "/home/my files/c", False),
+        ("slurm", "/home/my\\files/c", True),
+        ("local", "/home/my files/c", False),
+    ],
+)
+def test_a_log_that_a_directive_cannot_name_is_told_of(scheduler: str, folder: str, is_lost: bool) -> None:
+    said = lost_log(make_cluster(scheduler), make_placement(), Path(folder))
+    assert said.startswith(f"{folder} cannot be written in a line of #") if is_lost else said == ""

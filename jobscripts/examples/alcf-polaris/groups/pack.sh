@@ -18,6 +18,7 @@
 set -u
 child=
 stopped=
+begun=
 stop() {
   stopped=1
   interrupted=1
@@ -35,10 +36,14 @@ attempt() {
   while :; do
     interrupted=
     wait "$child"
+    status=$?
     [ -n "$interrupted" ] || break
   done
   child=
+  [ "$status" = 94 ] || ! [ -e "$2/job.sh" ] || begun=1
 }
 
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-alcf-polaris/runs/2f0130f8ce44b17b/r0a1
-[ -z "$stopped" ]
+[ -z "$stopped" ] || exit 1
+# no attempt can be seen or written here: that is no end of a pack
+[ -n "$begun" ] || exit 94

@@ -17,7 +17,8 @@
 
 set -u
 index=${SLURM_ARRAY_TASK_ID:?is not set: this script is a job array}
-mapfile -d '' -t attempts </home/user/dl-batch-harness/results/afrl_batch_interval-dell-c4140/groups/g1/attempts
+attempts=()
+while IFS= read -r -d '' attempt; do attempts+=("$attempt"); done </home/user/dl-batch-harness/results/afrl_batch_interval-dell-c4140/groups/g1/attempts
 if [ -z "${attempts[index]:-}" ]; then
   printf 'harness: no attempt %s in %s on %s\n' "$index" /home/user/dl-batch-harness/results/afrl_batch_interval-dell-c4140/groups/g1/attempts "$(uname -n)" >&2
   exit 94

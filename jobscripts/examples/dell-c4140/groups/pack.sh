@@ -17,6 +17,7 @@
 set -u
 child=
 stopped=
+begun=
 stop() {
   stopped=1
   interrupted=1
@@ -34,9 +35,11 @@ attempt() {
   while :; do
     interrupted=
     wait "$child"
+    status=$?
     [ -n "$interrupted" ] || break
   done
   child=
+  [ "$status" = 94 ] || ! [ -e "$2/job.sh" ] || begun=1
 }
 
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-dell-c4140/runs/f97d6cf8aa4f6383/r0a1
@@ -46,4 +49,6 @@ attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-dell-c4140/
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-dell-c4140/runs/ba3459e147f7f25d/r0a1
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-dell-c4140/runs/9c00c75116e4166f/r0a1
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-dell-c4140/runs/f97d6cf8aa4f6383/r3a1
-[ -z "$stopped" ]
+[ -z "$stopped" ] || exit 1
+# no attempt can be seen or written here: that is no end of a pack
+[ -n "$begun" ] || exit 94

@@ -11,6 +11,7 @@
 set -u
 child=
 stopped=
+begun=
 stop() {
   stopped=1
   interrupted=1
@@ -28,9 +29,11 @@ attempt() {
   while :; do
     interrupted=
     wait "$child"
+    status=$?
     [ -n "$interrupted" ] || break
   done
   child=
+  [ "$status" = 94 ] || ! [ -e "$2/job.sh" ] || begun=1
 }
 
 attempt 302 /home/user/dl-batch-harness/results/quickstart/runs/612acf4d4730ebf0/r0a1
@@ -39,4 +42,6 @@ attempt 302 /home/user/dl-batch-harness/results/quickstart/runs/3bba02bc2ddbb9ff
 attempt 302 /home/user/dl-batch-harness/results/quickstart/runs/d74733394d77f3ec/r0a1
 attempt 302 /home/user/dl-batch-harness/results/quickstart/runs/d74733394d77f3ec/r1a1
 attempt 302 /home/user/dl-batch-harness/results/quickstart/runs/612acf4d4730ebf0/r1a1
-[ -z "$stopped" ]
+[ -z "$stopped" ] || exit 1
+# no attempt can be seen or written here: that is no end of a pack
+[ -n "$begun" ] || exit 94

@@ -19,6 +19,7 @@
 set -u
 child=
 stopped=
+begun=
 stop() {
   stopped=1
   interrupted=1
@@ -36,9 +37,11 @@ attempt() {
   while :; do
     interrupted=
     wait "$child"
+    status=$?
     [ -n "$interrupted" ] || break
   done
   child=
+  [ "$status" = 94 ] || ! [ -e "$2/job.sh" ] || begun=1
 }
 
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/5c889d01c34a1fb0/r0a1
@@ -48,4 +51,6 @@ attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/ru
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/5e882d46ab548308/r0a1
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/c1469324f1257db8/r0a1
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nci-gadi/runs/5c889d01c34a1fb0/r3a1
-[ -z "$stopped" ]
+[ -z "$stopped" ] || exit 1
+# no attempt can be seen or written here: that is no end of a pack
+[ -n "$begun" ] || exit 94

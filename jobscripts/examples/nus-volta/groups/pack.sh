@@ -15,6 +15,7 @@
 set -u
 child=
 stopped=
+begun=
 stop() {
   stopped=1
   interrupted=1
@@ -32,9 +33,11 @@ attempt() {
   while :; do
     interrupted=
     wait "$child"
+    status=$?
     [ -n "$interrupted" ] || break
   done
   child=
+  [ "$status" = 94 ] || ! [ -e "$2/job.sh" ] || begun=1
 }
 
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nus-volta/runs/f97d6cf8aa4f6383/r0a1
@@ -44,4 +47,6 @@ attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nus-volta/r
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nus-volta/runs/ba3459e147f7f25d/r0a1
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nus-volta/runs/9c00c75116e4166f/r0a1
 attempt 1802 /home/user/dl-batch-harness/results/afrl_batch_interval-nus-volta/runs/f97d6cf8aa4f6383/r3a1
-[ -z "$stopped" ]
+[ -z "$stopped" ] || exit 1
+# no attempt can be seen or written here: that is no end of a pack
+[ -n "$begun" ] || exit 94
