@@ -52,7 +52,7 @@ def _heading(name: str, found: Surroundings) -> Iterator[str]:
 
 def _local(found: Surroundings) -> Iterator[str]:
     yield "description: this machine, through the embedded local engine"
-    yield "scheduler: local            # no sbatch or qsub in PATH"
+    yield "scheduler: local            # jobs run here, under no batch system"
     yield "nodes: 1"
     now = ""
     if found.processors:

@@ -91,6 +91,7 @@ def test_without_a_scheduler_the_local_engine() -> None:
     text = cluster_file("box", surroundings(None, launcher=MpiVersion("openmpi", "5.0.1")))
     cluster = cluster_of(text)
     assert (cluster.scheduler, cluster.mpi.bind, cluster.mpi.flavour) == ("local", "none", "openmpi5")
+    assert "sbatch" not in text, "--scheduler local serves where there is one, too"
     assert cluster.storage["hpctmp"].path == "/project/results/data/hpctmp"
     assert marks(text) == []
 
