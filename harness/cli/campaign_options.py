@@ -87,7 +87,8 @@ def campaign_argument(command: Command) -> Command:
 
 def handle(layout: CampaignLayout) -> str:
     """What to write after a verb to mean this campaign: its name where that is enough, quoted for a shell."""
-    if layout.root.parent == ProjectLayout(project_root(Path.cwd())).results.absolute():
+    here = layout.root.parent == ProjectLayout(project_root(Path.cwd())).results.absolute()
+    if here and not layout.root.name.startswith("-"):  # that would be read as an option
         return shlex.quote(layout.root.name)
     return shlex.quote(str(layout.root))
 

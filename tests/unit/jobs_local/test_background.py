@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import pytest
 
 from harness.cli.background import arguments
+from harness.cli.campaign_options import handle
 from harness.cli.campaign_run import Wishes
 from harness.cli.options import SweepChoice
 from harness.cli.run import run
 from harness.jobs.modes import How
+from harness.layout import CampaignLayout
 
 
 def test_every_option_is_handed_on() -> None:
@@ -50,3 +53,9 @@ def test_every_option_is_handed_on() -> None:
     assert {name: given[name] for name in asked} == asked
     # what the sweep options can say, and what the background is told, cannot drift apart unseen
     assert {field for field in SweepChoice.__dataclass_fields__ if field != "project_root"} <= set(asked)
+
+
+def test_what_names_a_campaign_in_a_command_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = {name: handle(CampaignLayout(tmp_path / "results" / name)) for name in ("a", "a b", "-x")}
+    assert names == {"a": "a", "a b": "'a b'", "-x": f"{tmp_path}/results/-x"}
