@@ -168,6 +168,8 @@ def test_on_paper_the_answer_is_unfolded_and_charts_fit(browser: object, report:
     assert tick.evaluate("e => getComputedStyle(e).fill") == "rgb(28, 32, 36)"
     sizes = page.eval_on_selector_all("#charts .plot", "p => p.map(x => [x.clientWidth, x._fullLayout.width])")
     assert all(abs(drawn - room) <= 1 and room < 690 for room, drawn in sizes), sizes
+    table = page.eval_on_selector("#points .scroll", "box => [box.scrollWidth, box.clientWidth]")
+    assert table[0] <= table[1], "the table of points runs out of the paper"
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen")
     assert folded.count() == before
