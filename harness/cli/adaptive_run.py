@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Question:
-    """Points of a sweep that differ in knobs alone, what was measured of them, and what to measure next."""
+    """Points of a sweep that differ in knobs alone, what was measured of them, and what to measure next.
+
+    ``without_rate``: of those measured, the ones whose runs gave no rate; they are not proposed again.
+    """
 
     label: str
     candidates: Sequence[Candidate]
     measured: frozenset[str]
+    without_rate: frozenset[str]
     decision: Decision
 
 
@@ -73,8 +77,9 @@ def _question(
     mine = [r for r in results if isinstance(r, PointResult) and r.point_id in here]
     candidates = _candidates(planned, ids, lasted_s)
     measured = frozenset(r.point_id for r in mine)
+    failed = frozenset(r.point_id for r in mine if not r.runs)
     group = _group(planned, ids, mine)
-    return Question(group.label, candidates, measured, decide(group, candidates, measured, count=count))
+    return Question(group.label, candidates, measured, failed, decide(group, candidates, measured, count=count))
 
 
 def _group(planned: Campaign, ids: Sequence[str], results: Sequence[object]) -> Group:
@@ -145,6 +150,9 @@ def announce(console: Console, planned: Campaign, question: Question) -> None:
     decision = question.decision
     head = Text.assemble((question.label, "bold"), f": {decision.reason}")
     print_prose(console, head)
+    if failed := len(question.without_rate):
+        points = "1 point has no rate and is" if failed == 1 else f"{failed} points have no rate and are"
+        print_prose(console, f"{points} not measured again here: `harness status {planned.name}` says why", indent=2)
     for point in decision.points:
         values = planned.points[point].axes.model_dump()
         console.print(f"  next  {label({n: values.get(n) for n in planned.varied if n in values})}", markup=False)

@@ -40,6 +40,7 @@ def next_(choice: SweepChoice, count: int, as_json: bool) -> None:
             "settled": question.decision.settled,
             "reason": question.decision.reason,
             "measured": len(question.measured),
+            "without_rate": len(question.without_rate),
             "planned": len(question.candidates),
             "next": [
                 {"point_id": name, "axes": planned.points[name].axes.model_dump(exclude_defaults=True)}

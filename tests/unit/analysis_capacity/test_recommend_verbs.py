@@ -189,3 +189,22 @@ def test_next_names_points_that_span_the_grid_before_anything_is_measured(tmp_pa
     assert question["planned"] == 15 and question["measured"] == 0
     axes = [(p["axes"]["workers"], p["axes"]["prefetch"]) for p in question["next"]]
     assert axes == [(16, 16), (1, 16), (16, 1)]
+
+
+def test_next_tells_of_points_without_a_rate_and_leaves_them_alone(tmp_path: Path) -> None:
+    sweep = tmp_path / "tiny.yml"
+    sweep.write_text(SWEEP)
+    planned = ("next", str(sweep), "--results", str(tmp_path / "results"))
+    (question,) = json.loads(invoke(*planned, "--json")[1])
+    campaign = FakeCampaign(tmp_path / "results", "tiny", varied=("workers", "prefetch"), repeats=1)
+    for number, point in enumerate(question["next"]):
+        bad = {"exit_code": 1, "cause": "exit"} if number else {}
+        name = campaign.plan(Axes(**point["axes"]))
+        assert name == point["point_id"]
+        campaign.add(Axes(**point["axes"]), FakeRun([durations(100.0, number)], **bad))  # type: ignore[arg-type]
+    campaign.save()
+    (after,) = json.loads(invoke(*planned, "--json")[1])
+    assert (after["measured"], after["without_rate"]) == (3, 2)
+    assert not {p["point_id"] for p in after["next"]} & {p["point_id"] for p in question["next"]}
+    shown = " ".join(invoke(*planned)[1].split())
+    assert "2 points have no rate and are not measured again here: `harness status tiny` says why" in shown
