@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -216,3 +217,8 @@ def project_root(start: Path) -> Path:
         if (directory / "configs" / "clusters").is_dir():
             return directory
     return Path.cwd()
+
+
+def is_plain(path: str) -> bool:
+    """Whether it is an absolute path that a directive of any scheduler takes as it is written."""
+    return bool(re.fullmatch(r"/[A-Za-z0-9_.+@/-]*", path))

@@ -12,7 +12,7 @@ from scipy.special import digamma
 
 from harness.analysis import arrays, findings
 from harness.analysis.capacity_lanes import Setting
-from harness.analysis.points import PointResult, failed_and_ended, sort_key
+from harness.analysis.points import PointResult, failed_and_ended, like_jobs, sort_key
 from harness.analysis.scaling import label
 from harness.catalog import FRAMEWORKS
 
@@ -119,6 +119,7 @@ def groups_of(
     results: Sequence[PointResult], varied: Sequence[str], scopes: Mapping[str, str] | None = None
 ) -> list[Group]:
     """The groups, each to be answered on its own. Axes other than knobs tell them apart; names come from ``varied``."""
+    results = like_jobs(results)
     named = [name for name in varied if results and name in _apart(results)] or ["workload", "framework"]
     return [_group(members, named, scopes) for members in comparable(results)]
 

@@ -98,6 +98,12 @@ def point_results(table: pd.DataFrame) -> list[PointResult]:
     return sorted(results, key=lambda result: sort_key(result.axes.values()))
 
 
+def like_jobs(results: Sequence[PointResult]) -> list[PointResult]:
+    """Those that a job can be like, or all where there are none: rungs of a ladder whose batch is held train nothing,
+    and nobody asks for cores or workers for them."""
+    return [r for r in results if r.axes.get("feed") in (None, "pipeline")] or list(results)
+
+
 def differing_conditions(groups: Sequence[pd.DataFrame]) -> dict[str, list[str]]:
     """Must-match columns in which groups of runs of one point differ, with their values."""
     if len(groups) < 2:

@@ -60,10 +60,15 @@ def cost(campaign: Campaign) -> dict[str, Any]:
 
 
 def _lost_log(campaign: Campaign, cluster: Cluster, choice: SweepChoice) -> list[str]:
+    from harness.layout import is_plain
+
+    directory = choice.layout(campaign).root.absolute()
+    if is_plain(str(directory)):
+        return []
     from harness.jobs.render import lost_log
 
     first = next(iter(campaign.points.values())).placement
-    return list(filter(None, [lost_log(cluster, first, choice.layout(campaign).root.absolute())]))
+    return list(filter(None, [lost_log(cluster, first, directory)]))
 
 
 def _show(campaign: Campaign, notes: Sequence[str], rows: int | None) -> None:

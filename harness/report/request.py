@@ -13,7 +13,7 @@ import pandas as pd
 
 from harness.analysis import stats
 from harness.analysis.best import chosen_from
-from harness.analysis.points import PointResult, point_results
+from harness.analysis.points import PointResult, like_jobs, point_results
 from harness.analysis.scaling import (
     RESOURCES,
     Series,
@@ -66,9 +66,7 @@ class _Said:
 def requests(table: pd.DataFrame, campaign: Campaign) -> list[str]:
     """A sentence for each series along the primary resource axis that says more than the one over all series, then what
     holds for several of them; one sentence that says why, where there is none."""
-    results = [r for r in point_results(table) if r.variant == 0]
-    # a batch that is held trains nothing: such points are rungs of a ladder, and no job is like them
-    results = [r for r in results if r.axes.get("feed") in (None, "pipeline")] or results
+    results = [r for r in like_jobs(point_results(table)) if r.variant == 0]
     axis = primary_axis(results, campaign.varied)
     if axis is None or axis not in RESOURCES:
         return _sentences(*_fastest(results, campaign)) or ["Nothing can be said yet: no point was measured."]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from harness.errors import UserError
+from harness.layout import is_plain
 
 _MIB = 1024**2
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_.@+:=/~-]+")
-_PLAIN_PATH = re.compile(r"/[A-Za-z0-9_.+@/-]*")
 #: where a scheduler's own log goes when its path cannot be written in a directive; the job keeps its own logs, but not
 #: what is said before they are there: a claim that cannot be made, an end before the script begins
 NO_LOG = "/dev/null"
@@ -45,7 +45,7 @@ def log_path(path: str) -> str:
     Schedulers read host names before a colon, expand ``%`` and ``^`` and split at spaces and commas, each by rules
     of its own; a log directory that cannot be found can cost the job's output or the job.
     """
-    return path if _PLAIN_PATH.fullmatch(path) else NO_LOG
+    return path if is_plain(path) else NO_LOG
 
 
 def mebibytes(count: int) -> int:

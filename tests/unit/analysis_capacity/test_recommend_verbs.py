@@ -156,6 +156,19 @@ def test_failed_and_doubtful_runs_are_no_ground_for_advice(
     assert told.split(" (")[0] in shown and "harness check" in shown
 
 
+def test_rungs_whose_batch_is_held_are_no_questions(tmp_path: Path) -> None:
+    campaign = FakeCampaign(tmp_path, "ladder", varied=("workers", "feed"), repeats=2)
+    for number, (workers, feed) in enumerate([(w, f) for w in (1, 2, 4, 8) for f in ("pipeline", "host", "device")]):
+        axes = Axes(workload="lenet_mnist", framework="torch", cpu_cores=8, workers=workers, feed=feed)
+        for repeat in range(2):
+            rate = 100.0 * workers if feed == "pipeline" else 900.0
+            campaign.add(axes, FakeRun([durations(rate, 2 * number + repeat)]), repeat)
+    campaign.save()
+    campaign.layout.cluster.write_text(load_cluster("generic-pbspro", ROOT).model_dump_json())
+    (answer,) = json.loads(invoke("recommend", "ladder", "--results", str(tmp_path), "--json")[1])
+    assert "host" not in str(answer["group"]) and "device" not in str(answer["group"])
+
+
 def test_a_queue_that_cannot_take_it_says_so(tmp_path: Path) -> None:
     campaign = make(tmp_path)
     cluster = json.loads(campaign.layout.cluster.read_text())
