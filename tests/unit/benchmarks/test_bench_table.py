@@ -94,13 +94,16 @@ def test_rows_become_lines_of_the_table(common: ModuleType, runner: ModuleType, 
     assert any("| 1.5, one pair (theirs / ours) | ≥ 50 | **no** |" in line for line in lines)
 
 
-def test_the_page_keeps_all_but_the_table(
-    common: ModuleType, runner: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = tmp_path / "performance.md"
-    page.write_text(f"before\n{runner.BEGIN}\nold\n{runner.END}\nafter\n")
-    monkeypatch.setattr(runner, "PAGE", page)
+@pytest.fixture
+def page(runner: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "performance.md"
+    path.write_text(f"before\n{runner.BEGIN}\nold\n{runner.END}\nafter\n")
+    monkeypatch.setattr(runner, "PAGE", path)
     monkeypatch.setattr(runner, "ROOT", tmp_path)
+    return path
+
+
+def test_the_page_keeps_all_but_the_table(common: ModuleType, runner: ModuleType, tmp_path: Path, page: Path) -> None:
     record(common, tmp_path / "plan.json")
     runner.write_page(tmp_path)
     runner.write_page(tmp_path)
@@ -112,12 +115,8 @@ def test_the_page_keeps_all_but_the_table(
 
 
 def test_other_machines_follow_with_their_rows_that_have_an_aim(
-    common: ModuleType, runner: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    common: ModuleType, runner: ModuleType, tmp_path: Path, page: Path
 ) -> None:
-    page = tmp_path / "performance.md"
-    page.write_text(f"{runner.BEGIN}\n{runner.END}\n")
-    monkeypatch.setattr(runner, "PAGE", page)
-    monkeypatch.setattr(runner, "ROOT", tmp_path)
     (tmp_path / "amd").mkdir()
     record(common, tmp_path / "plan.json", aim="", met=None)
     record(common, tmp_path / "amd" / "plan.json", met=None)
