@@ -118,14 +118,11 @@ def test_nodes_that_do_not_see_the_project(fake_pbs: FakePbs, make: Make, mode: 
     fake_pbs.set(scheduling=False)
     work = make(replay())
     assert work.harness("submit", "--mode", mode).returncode == 0
-    elsewhere, jobs = work.root.with_name("elsewhere"), work.job_ids()
-    work.root.rename(elsewhere)
-    try:
+    jobs = work.job_ids()
+    with work.unseen():
         fake_pbs.set(scheduling=True)
         for job in jobs:
             fake_pbs.wait(job)
-    finally:
-        elsewhere.rename(work.root)
     done = work.harness("wait")
     assert done.returncode == 1
     assert work.states() == ["FAILED", "FAILED"], work.reasons()

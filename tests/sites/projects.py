@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,16 @@ class Project:
     @property
     def layout(self) -> CampaignLayout:
         return CampaignLayout(self.root / "results" / self.campaign)
+
+    @contextmanager
+    def unseen(self) -> Iterator[None]:
+        """The project where nobody looks for it meanwhile, as for a node that does not have its file system."""
+        elsewhere = self.root.with_name("elsewhere")
+        self.root.rename(elsewhere)
+        try:
+            yield
+        finally:
+            elsewhere.rename(self.root)
 
     def _argv(self, words: tuple[str, ...]) -> list[str]:
         verb, rest = words[0], words[1:]

@@ -93,16 +93,12 @@ def test_a_pack_that_is_begun_again_goes_on(private_slurm: PrivateSlurm, make: M
 def test_nodes_that_do_not_see_the_project(private_slurm: PrivateSlurm, make: Make, mode: str) -> None:
     work = make(replay(), directives={"extra": ["--hold"]})
     assert work.harness("submit", "--mode", mode).returncode == 0
-    elsewhere = work.root.with_name("elsewhere")
     jobs = work.job_ids()
-    work.root.rename(elsewhere)
-    try:
+    with work.unseen():
         for job in dict.fromkeys(jobs):
             private_slurm.run("scontrol", "release", job)
         for job in jobs:
             private_slurm.wait(job, ["FAILED"])
-    finally:
-        elsewhere.rename(work.root)
     done = work.harness("wait")
     assert done.returncode == 1
     assert work.states() == ["FAILED", "FAILED"], work.reasons()
